@@ -1,0 +1,53 @@
+# Every target sets itself up in .venv: each works as the first thing ever typed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+WORKERS ?= auto
+
+.PHONY: help demo test check docs format clean
+
+help:
+	@echo "make demo      see it work"
+	@echo "make test      run the tests"
+	@echo "make check     formatting, lint, types, import contract, docs"
+	@echo "make docs      build the documentation into site/"
+	@echo "make format    let ruff rewrite the sources"
+	@echo "make clean     remove what was built"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/lab.stamp: $(BIN)/python pyproject.toml constraints.txt
+	@echo "Installing gramian[lab] into $(VENV) ..."
+	$(INSTALL) --editable '.[lab]'
+	@touch $@
+
+$(VENV)/dev.stamp: $(VENV)/lab.stamp
+	@echo "Installing the extras for development into $(VENV) ..."
+	$(INSTALL) --editable '.[lab,ray,sb3,tensorboard,docs,dev]'
+	@touch $@
+
+demo: $(VENV)/lab.stamp
+	$(BIN)/python -m gramian demo
+
+test: $(VENV)/dev.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) tests
+
+check: $(VENV)/dev.stamp
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+docs: $(VENV)/dev.stamp
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
+
+format: $(VENV)/dev.stamp
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+clean:
+	rm -rf $(VENV) site build dist demo .mypy_cache .ruff_cache .pytest_cache

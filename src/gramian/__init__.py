@@ -1,0 +1,57 @@
+"""Decorrelated features in reinforcement learning, through the Gram matrix.
+
+The public names are loaded when they are first used, so that ``import gramian`` and the command line start at
+once, without waiting for torch.
+
+Examples
+--------
+>>> import torch, gramian
+>>> features = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+>>> float(gramian.gram_penalty(features, centered=False))
+0.0
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gramian.attach import Attachment, attach
+    from gramian.penalties import (
+        GramTerms,
+        covariance_penalty,
+        decorrelation_penalty,
+        gram_penalty,
+        gram_terms,
+        kappa,
+        lam,
+        unbiased_gram_penalty,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Attachment",
+    "GramTerms",
+    "attach",
+    "covariance_penalty",
+    "decorrelation_penalty",
+    "gram_penalty",
+    "gram_terms",
+    "kappa",
+    "lam",
+    "unbiased_gram_penalty",
+]
+
+_HOME = dict.fromkeys(__all__, "gramian.penalties") | dict.fromkeys(["Attachment", "attach"], "gramian.attach")
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'gramian' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

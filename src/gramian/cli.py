@@ -1,0 +1,132 @@
+"""The command line: the only place where everything is wired.
+
+A command is a function of one frozen dataclass. The dataclass, read by tyro, is its options; the function does the
+work and returns the exit code. Commands are imported when they are called, so that ``gramian --help`` needs neither
+torch nor any extra.
+
+Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 interrupted.
+"""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, get_type_hints
+
+from gramian import __version__
+from gramian.errors import UserError, unknown
+
+
+@dataclass(frozen=True)
+class Command:
+    """Where a command lives, what it is for and which extra it needs."""
+
+    summary: str
+    function: str
+    """``module:name`` of a function that takes one options dataclass and returns the exit code."""
+    extra: str = "lab"
+
+
+COMMANDS: dict[str, Command] = {}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        return _dispatch(arguments)
+    except UserError as error:
+        print(f"gramian: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("gramian: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output, `head` say, has gone
+        sys.stderr.close()
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_usage())
+        return 0
+    if arguments[0] in ("-V", "--version", "version"):
+        print(f"gramian {__version__}")
+        return 0
+    name, *rest = arguments
+    if name not in COMMANDS:
+        raise unknown("command", name, COMMANDS)
+    command = COMMANDS[name]
+    function = _load(name, command)
+    return function(_parse(function, rest, prog=f"gramian {name}"))
+
+
+def _usage() -> str:
+    lines = [
+        "usage: gramian COMMAND [OPTIONS]",
+        "",
+        "Decorrelated features in reinforcement learning, through the Gram matrix.",
+        "",
+    ]
+    if COMMANDS:
+        width = max(map(len, COMMANDS))
+        lines += ["commands:", *(f"  {name:<{width}}  {c.summary}" for name, c in COMMANDS.items()), ""]
+    lines += [
+        "options:",
+        "  -h, --help     show this text; 'gramian COMMAND --help' shows a command's options",
+        "  -V, --version  show the version",
+    ]
+    return "\n".join(lines)
+
+
+def _load(name: str, command: Command) -> Callable[[Any], int]:
+    module, _, attribute = command.function.partition(":")
+    try:
+        import_module("tyro")
+        function: Callable[[Any], int] = getattr(import_module(module), attribute)
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "gramian"):
+            raise
+        raise UserError(
+            f"'{name}' needs the package '{missing}', which is not installed; "
+            f"it comes with: pip install 'gramian[{command.extra}]'"
+        ) from error
+    return function
+
+
+def _parse(function: Callable[[Any], int], arguments: list[str], *, prog: str) -> object:
+    import tyro
+
+    hints = get_type_hints(function)
+    hints.pop("return", None)
+    (options,) = hints.values()
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(options, args=arguments, prog=prog, description=function.__doc__)
+    except SystemExit as leaving:
+        if leaving.code in (0, None):
+            raise
+        raise UserError(_one_line(complaint.getvalue())) from None
+
+
+def _one_line(box: str) -> str:
+    """Condense tyro's boxed complaint to its message and, where it has one, its suggestion."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    lines = [line.strip("╭╮╰╯│ ") for line in text.splitlines()]
+    sections: list[list[str]] = [[]]
+    for line in lines[1:]:
+        if set(line) <= {"─"}:
+            sections.append([])
+        else:
+            sections[-1].append(line)
+    message = " ".join(sections[0]).rstrip(".") or " ".join(filter(None, lines))
+    for section in sections[1:]:
+        if section and section[0].startswith("Perhaps you meant"):
+            message += f"; did you mean {section[1].split()[0]}?"
+            break
+    return message

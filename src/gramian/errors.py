@@ -1,0 +1,28 @@
+"""The one kind of error that a person caused and can mend."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class UserError(Exception):
+    """Bad input from the outside: one line that names the thing, its value and what would be right.
+
+    The command line prints it without a traceback and exits with code 2.
+    """
+
+
+def unknown(what: str, value: str, choices: Iterable[str]) -> UserError:
+    """Error for a name that is not among ``choices``, with the nearest right one.
+
+    Examples
+    --------
+    >>> print(unknown("game", "seaqest", ["asterix", "seaquest"]))
+    unknown game 'seaqest'; did you mean 'seaquest'?
+    >>> print(unknown("arm", "xyz", ["dqn", "gram"]))
+    unknown arm 'xyz'; choose from dqn, gram
+    """
+    names = sorted(choices)
+    lowered = {name.lower(): name for name in names}
+    near = get_close_matches(value.lower(), lowered, n=1)
+    advice = f"did you mean {lowered[near[0]]!r}?" if near else "choose from " + ", ".join(names)
+    return UserError(f"unknown {what} {value!r}; {advice}")

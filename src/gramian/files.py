@@ -1,0 +1,82 @@
+"""Files that are either whole or absent: everything the package writes goes through here."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gramian.errors import UserError
+
+
+def output_folder(path: str | Path) -> Path:
+    """Create ``path`` where it is missing and make sure that files can be written into it.
+
+    Raises
+    ------
+    UserError
+        If ``path`` is a file, or cannot be created or written.
+    """
+    folder = Path(path)
+    made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        for parent in made:  # leave nothing behind that was not there before
+            if parent.is_dir():
+                parent.rmdir()
+        reason = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
+        raise UserError(f"cannot write to folder '{folder}': {reason}; name a folder that you can write to") from error
+    return folder
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    r"""Give a temporary path to write to; when the block ends well, it takes the place of ``path`` at once.
+
+    The temporary file lies beside ``path`` with the same suffix. It is flushed to the disk before the rename, and so
+    is the folder after it: a crash leaves either the old file or the new one.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replacing(folder / "table.csv") as temporary:
+    ...     _ = temporary.write_text("a,b\n")
+    >>> [p.name for p in folder.iterdir()]
+    ['table.csv']
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=path.suffix, dir=path.parent)
+    os.close(descriptor)
+    temporary = Path(name)
+    try:
+        yield temporary
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        _sync(temporary)
+        temporary.replace(path)
+        _sync(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write ``text`` to ``path`` so that a crash leaves either the old content or the new one."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def replace_bytes(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` so that a crash leaves either the old content or the new one."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
