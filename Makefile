@@ -32,7 +32,7 @@ demo: $(VENV)/lab.stamp
 	$(BIN)/python -m gramian demo
 
 test: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check

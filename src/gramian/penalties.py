@@ -1,0 +1,346 @@
+"""Penalties on the correlation of features, and their decomposition.
+
+Every penalty is a pure, differentiable function ``f(features, *, centered=True)`` of features ``[..., n, d]``: n
+samples (rows) of d features, with any leading axes. It returns one value for each leading index, ``[...]``. X stands
+for the features, less their mean over the n samples where ``centered``; C = XᵀX/n is ``[d, d]``, G = XXᵀ is ``[n, n]``.
+
+| function | value | time | memory |
+| --- | --- | --- | --- |
+| `covariance_penalty` | Σ_{i≠j} C_ij², from C | O(nd²) | O(nd + d²) |
+| `gram_penalty` | the same number, from G | O(n²d) | O(nd + n²) |
+| `decorrelation_penalty` | the same number, the cheaper way | O(nd·min(n, d)) | the cheaper one's |
+| `unbiased_gram_penalty` | an unbiased estimate of the distribution's penalty | O(n²d) | O(nd + n²) |
+| `gram_terms` | the three terms of the penalty: norm, cross, variance | O(n²d) | O(nd + n²) |
+
+What goes in and what comes out:
+
+- float32 and float64 are computed and returned in their own precision, inside autocast too. float16 and bfloat16,
+  which is what a layer under autocast gives, are computed and returned in float32. Integer, boolean and complex
+  features raise ``TypeError``.
+- Where float32 products on CUDA are allowed to round to TF32, float32 features are computed in float64: TF32's ten
+  bits are too few for the difference that the Gram form takes.
+- One sample (n = 1) has no covariance: the centred penalties are 0. Uncentred they are Σ_{i≠j} φ_i²φ_j².
+- One feature (d = 1) has no pair: 0, exactly from the covariance form and to rounding from the Gram form.
+  No features (d = 0) give 0.
+- No samples (n = 0), or fewer than `unbiased_gram_penalty` needs, raise ``ValueError``. An empty leading axis gives an
+  empty result.
+- NaN or infinite features make the value and gradient of their own leading index non-finite, and of no other.
+- The Gram form is a difference of two nearly equal numbers when the features are nearly decorrelated, so it may come
+  out slightly negative, by about 1e-6·‖C‖_F² in float32. It is not clamped, because that would cut the gradient.
+
+Source: Mavrin, Graves & Chan (2019), "Efficient decorrelation of features using Gramian in Reinforcement Learning".
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+Convention = Literal["author", "algorithm2", "equation3", "decov", "vicreg"]
+"""How a publication weighs its penalty; see `kappa`."""
+
+
+class GramTerms(NamedTuple):
+    """The Gram penalty taken apart: ``norm + cross - variance`` is `gram_penalty`. Each is ``[...]``."""
+
+    norm: Tensor
+    """Σ_n ‖x_n‖⁴ / n²: as a penalty, it shrinks the features and decorrelates nothing."""
+    cross: Tensor
+    """Σ_{n≠m} (x_n·x_m)² / n²: as a penalty, it makes samples orthogonal to each other."""
+    variance: Tensor
+    """Σ_i (Σ_n x_ni²)² / n² = Σ_i C_ii²: the penalty *rewards* it."""
+
+
+def covariance_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
+    """Σ_{i≠j} C_ij² from the explicit covariance matrix, as in DQN-decor (Mavrin, Yao & Kong 2019).
+
+    Parameters
+    ----------
+    features
+        ``[..., n, d]``.
+    centered
+        Subtract the mean over the n samples first.
+
+    Returns
+    -------
+    Tensor
+        ``[...]``. Exactly zero where all off-diagonal covariances are.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])  # C = [[1, 2], [2, 4]]
+    >>> covariance_penalty(x)
+    tensor(8.)
+    """
+    with _full_precision(features):
+        x = _prepared(features, centered)
+        covariance = x.mT @ x / x.shape[-2]
+        off_diagonal = covariance - torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1))
+        return _returned(off_diagonal.square().sum((-2, -1)), features)
+
+
+def gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
+    """Σ_{i≠j} C_ij² from the Gram matrix, linear in the number of features: the penalty of DQN-Gram.
+
+    ``(‖G‖_F² - Σ_i (Σ_n x_ni²)²) / n²``, because ‖XᵀX‖_F = ‖XXᵀ‖_F. No d×d matrix is ever made, neither here nor in
+    the backward pass.
+
+    Parameters
+    ----------
+    features
+        ``[..., n, d]``.
+    centered
+        Subtract the mean over the n samples first.
+
+    Returns
+    -------
+    Tensor
+        ``[...]``, equal to `covariance_penalty` up to rounding.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
+    >>> gram_penalty(x)
+    tensor(8.)
+    """
+    with _full_precision(features):
+        x = _prepared(features, centered)
+        # Divided by n before squaring, so that float32 overflows no sooner than the result does.
+        gram = x @ x.mT / x.shape[-2]
+        variance = x.square().mean(-2)
+        return _returned(gram.square().sum((-2, -1)) - variance.square().sum(-1), features)
+
+
+def decorrelation_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
+    """Σ_{i≠j} C_ij² by whichever form is cheaper for this shape: Gram where n ≤ d, else covariance.
+
+    Parameters
+    ----------
+    features
+        ``[..., n, d]``.
+    centered
+        Subtract the mean over the n samples first.
+
+    Returns
+    -------
+    Tensor
+        ``[...]``.
+
+    Examples
+    --------
+    >>> decorrelation_penalty(torch.tensor([[1.0, 2.0], [3.0, 6.0], [2.0, 4.0]])).round(decimals=4)
+    tensor(3.5556)
+    """
+    n, d = _checked(features).shape[-2:]
+    return (gram_penalty if n <= d else covariance_penalty)(features, centered=centered)
+
+
+def unbiased_gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
+    """Unbiased estimate of the penalty of the distribution that the samples come from, at the Gram form's cost.
+
+    The penalty of a batch overestimates: its expectation is (1 - 1/n)·T + B/n, where T = Σ_{i≠j} (E f_i f_j)² is what
+    is meant and B = Σ_{i≠j} E f_i² f_j² acts like a penalty on the norm. Leaving out the pairs n = m removes B:
+
+    ``[Σ_{n≠m} G_nm² - Σ_{n≠m} ⟨x_n², x_m²⟩] / (n(n-1))``
+
+    Centring by the batch mean would bias that again. The centred version is instead H(XXᵀ) - Σ_i H(x_i x_iᵀ), x_i a
+    column, with the U-statistic of four samples, K's diagonal set to zero,
+
+    ``H(K) = [ΣK² + (ΣK)²/((n-1)(n-2)) - 2/(n-2)·Σ_a (Σ_b K_ab)²] / (n(n-3))``
+
+    whose expectation is Σ_{i≠j} Cov(f_i, f_j)² exactly. An unbiased estimate of a small positive number is often
+    negative.
+
+    Parameters
+    ----------
+    features
+        ``[..., n, d]`` with n ≥ 2, or n ≥ 4 where ``centered``.
+    centered
+        Estimate from covariances, not from second moments.
+
+    Returns
+    -------
+    Tensor
+        ``[...]``.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 1.0], [1.0, -1.0]])  # E f_1 f_2 is estimated as 0, its square as 1·(-1)
+    >>> unbiased_gram_penalty(x, centered=False)
+    tensor(-2.)
+    """
+    n = _checked(features, minimum=4 if centered else 2).shape[-2]
+    with _full_precision(features):
+        # H does not change when the same vector is subtracted from all samples. The mean is subtracted for accuracy
+        # alone, and carries no gradient.
+        x = _floating(features)
+        if centered:
+            x = x - x.detach().mean(-2, keepdim=True)
+        squares = x.square()
+        gram = x @ x.mT
+        gram = gram - torch.diag_embed(gram.diagonal(dim1=-2, dim2=-1))
+        p2, p4 = squares.sum(-2), squares.square().sum(-2)
+        value = gram.square().sum((-2, -1)) - (p2.square() - p4).sum(-1)
+        if not centered:
+            return _returned(value / (n * (n - 1)), features)
+        p1, p3 = x.sum(-2), (squares * x).sum(-2)
+        rows = gram.sum(-1)
+        total = rows.sum(-1).square() - (p1.square() - p2).square().sum(-1)
+        row_terms = rows.square().sum(-1) - (p1.square() * p2 - 2 * p1 * p3 + p4).sum(-1)
+        value = value + total / ((n - 1) * (n - 2)) - row_terms * (2 / (n - 2))
+        return _returned(value / (n * (n - 3)), features)
+
+
+def gram_terms(features: Tensor, *, centered: bool = True) -> GramTerms:
+    """The paper's decomposition of the penalty into norm, cross-sample and variance terms.
+
+    ``‖G‖_F² = Σ_n ‖x_n‖⁴ + Σ_{n≠m} (x_n·x_m)²``. Each term carries the 1/n² of the penalty and a gradient, so that each
+    can be a penalty of its own: "norm" and "cross" are the controls that tell decorrelation from mere shrinking.
+
+    Parameters
+    ----------
+    features
+        ``[..., n, d]``.
+    centered
+        Subtract the mean over the n samples first.
+
+    Returns
+    -------
+    GramTerms
+        ``(norm, cross, variance)``, each ``[...]``, with ``norm + cross - variance`` the penalty.
+
+    Examples
+    --------
+    >>> terms = gram_terms(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    >>> terms
+    GramTerms(norm=tensor(12.5000), cross=tensor(12.5000), variance=tensor(17.))
+    >>> terms.norm + terms.cross - terms.variance
+    tensor(8.)
+    """
+    with _full_precision(features):
+        x = _prepared(features, centered)
+        gram = x @ x.mT / x.shape[-2]
+        own = gram.diagonal(dim1=-2, dim2=-1)
+        cross = (gram - torch.diag_embed(own)).square().sum((-2, -1))
+        variance = x.square().mean(-2).square().sum(-1)
+        return GramTerms(*(_returned(term, features) for term in (own.square().sum(-1), cross, variance)))
+
+
+def kappa(lam: float, n: int, convention: Convention, *, d: int | None = None) -> float:
+    """κ of ``J = mean Huber(TD) + κ·Σ_{i≠j} C_ij²`` for a λ that is stated in another convention.
+
+    A λ means nothing without its convention: how the penalty is normalised, and whether the TD loss beside it is a sum
+    or a mean.
+
+    | convention | loss as published | κ |
+    | --- | --- | --- |
+    | `author` | mean Huber(TD) + λ Σ_{i≠j} (XᵀX)_ij²: the published code of DQN-decor, λ = 0.01 | λn² |
+    | `algorithm2` | Σ_n δ_n² + λ Σ_{i≠j} (XᵀX)_ij²: the paper's Algorithm 2 to the letter | λn/2 |
+    | `equation3` | ½ mean δ² + ½λ Σ_{i<j} C_ij²: the paper's Eq. (3) | λ/4 |
+    | `decov` | loss + ½λ (‖C‖_F² - ‖diag C‖²): Cogswell et al. 2015 | λ/2 |
+    | `vicreg` | loss + (λ/d) Σ_{i≠j} C'_ij², C' = XᵀX/(n-1): Bardes, Ponce & LeCun 2022 | (λ/d)(n/(n-1))² |
+
+    Parameters
+    ----------
+    lam
+        The published coefficient.
+    n
+        Batch size.
+    convention
+        One of the names above.
+    d
+        Number of features; ``vicreg`` alone needs it.
+
+    Examples
+    --------
+    >>> kappa(0.01, 32, "author"), kappa(0.01, 32, "algorithm2")
+    (10.24, 0.16)
+    """
+    return lam * _factor(n, convention, d)
+
+
+def lam(kappa: float, n: int, convention: Convention, *, d: int | None = None) -> float:
+    """λ of a convention for a κ: the inverse of `kappa`.
+
+    Parameters
+    ----------
+    kappa
+        Coefficient of ``Σ_{i≠j} C_ij²`` beside the mean Huber loss.
+    n
+        Batch size.
+    convention
+        One of the names in `kappa`.
+    d
+        Number of features; ``vicreg`` alone needs it.
+
+    Examples
+    --------
+    >>> lam(10.24, 32, "author")
+    0.01
+    """
+    return kappa / _factor(n, convention, d)
+
+
+_FACTORS: dict[str, Callable[[int, float], float]] = {
+    "author": lambda n, _: n**2,
+    "algorithm2": lambda n, _: n / 2,
+    "equation3": lambda _n, _d: 1 / 4,
+    "decov": lambda _n, _d: 1 / 2,
+    "vicreg": lambda n, d: (n / (n - 1)) ** 2 / d,
+}
+
+
+def _factor(n: int, convention: str, d: int | None) -> float:
+    if convention not in _FACTORS:
+        raise ValueError(f"unknown convention {convention!r}; choose from {', '.join(get_args(Convention))}")
+    if n < 1 or (convention == "vicreg" and n < 2):
+        raise ValueError(f"a batch of n = {n} has no {convention} penalty; n must be at least {1 + (n >= 1)}")
+    if convention == "vicreg" and (d is None or d < 1):
+        raise ValueError(f"convention 'vicreg' divides by the number of features; pass d=…, at least 1, not {d}")
+    return _FACTORS[convention](n, math.nan if d is None else d)
+
+
+def _checked(features: Tensor, minimum: int = 1) -> Tensor:
+    if not isinstance(features, Tensor):
+        raise TypeError(f"features must be a torch.Tensor [..., n, d], not {type(features).__name__}")
+    shape = list(features.shape)
+    if features.dim() < 2:
+        raise ValueError(f"features must have the shape [..., n, d] (n samples of d features), got {shape}")
+    if not features.is_floating_point():
+        raise TypeError(
+            f"features must be floating point, got {features.dtype} of shape {shape}; convert with .float()"
+        )
+    if features.shape[-2] < minimum:
+        raise ValueError(
+            f"this penalty needs at least {minimum} samples, got shape {shape} with n = {features.shape[-2]}"
+        )
+    return features
+
+
+def _full_precision(features: Tensor) -> torch.autocast:
+    """Context in which matrix products are not cast down, whatever autocast surrounds it."""
+    return torch.autocast(_checked(features).device.type, enabled=False)
+
+
+def _floating(features: Tensor) -> Tensor:
+    """``features`` in the precision that the computation needs."""
+    if features.dtype == torch.float64:
+        return features
+    tf32 = features.device.type == "cuda" and torch.get_float32_matmul_precision() != "highest"
+    return features.to(torch.float64 if tf32 else torch.float32)
+
+
+def _prepared(features: Tensor, centered: bool) -> Tensor:
+    """X ``[..., n, d]``: the features in working precision, centred over n where asked for."""
+    x = _floating(features)
+    if centered:
+        x = x - x.mean(-2, keepdim=True)
+        # A float32 mean of large numbers is itself rounded; a second pass takes away what that left behind.
+        x = x - x.detach().mean(-2, keepdim=True)
+    return x
+
+
+def _returned(value: Tensor, features: Tensor) -> Tensor:
+    return value if features.dtype == torch.float64 else value.float()
