@@ -1,1 +1,1 @@
-"""The deep engine: DQN and its penalised arms, a population of runs at a time."""
+"""Deep Q-learning with decorrelated features: a population of runs trained at once."""
