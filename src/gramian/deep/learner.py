@@ -1,0 +1,309 @@
+"""The learner: P runs of DQN, each with its own arm, learning rate and seed, updated together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from gramian.deep.arms import Arm, Arms
+from gramian.deep.batch import Batch
+from gramian.deep.diagnostics import diagnose
+from gramian.deep.layout import Layout
+from gramian.deep.losses import Losses, Objective, TDLoss
+from gramian.deep.networks import NetworkSpec, forward, init
+from gramian.deep.optimiser import Adam
+from gramian.deep.streams import Stream, torch_bits, torch_integers, torch_uniform
+from gramian.errors import UserError, unknown
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How a population learns.
+
+    Attributes
+    ----------
+    learning_rate
+        Adam's, one for all runs or one for each.
+    adam_betas, adam_epsilon
+        Adam's other constants.
+    loss
+        TD loss, ``huber`` or ``squared``.
+    double_q
+        Double Q-learning targets.
+    weight_decay
+        Decoupled, of all parameters: each update shrinks them by learning rate × weight decay.
+    max_grad_norm
+        Largest norm of a run's gradient, all its parameters together; None leaves it as it is.
+    target_period_updates
+        The target network becomes a copy of the online network after every so many updates.
+
+    Examples
+    --------
+    >>> LearnerConfig(learning_rate=(1e-4, 3e-4), double_q=True).loss
+    'huber'
+    """
+
+    learning_rate: float | tuple[float, ...] = 1e-4
+    adam_betas: tuple[float, float] = (0.9, 0.999)
+    adam_epsilon: float = 1.5e-4
+    loss: TDLoss = "huber"
+    double_q: bool = False
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = None
+    target_period_updates: int = 2500
+
+    def __post_init__(self) -> None:
+        if self.loss not in get_args(TDLoss):
+            raise unknown("loss", self.loss, get_args(TDLoss))
+        for name in ("learning_rate", "adam_epsilon", "weight_decay"):
+            value = getattr(self, name)
+            for number in value if isinstance(value, tuple) else (value,):
+                if not (math.isfinite(number) and number >= 0):
+                    raise UserError(f"{name} is {number}; it must be a finite number, 0 or more")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            raise UserError(f"adam_betas are {self.adam_betas}; both must be at least 0 and less than 1")
+        if self.max_grad_norm is not None and not self.max_grad_norm > 0:
+            raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be more than 0")
+        if self.target_period_updates < 1:
+            raise UserError(f"target_period_updates is {self.target_period_updates}; it must be at least 1")
+
+
+class State(NamedTuple):
+    """Everything that learning changes."""
+
+    online: Tensor
+    """Parameters of the online networks, rows ``[P, N]`` of a `Layout`."""
+    target: Tensor
+    """Parameters of the target networks, ``[P, N]``."""
+    mean: Tensor
+    """Adam's running mean of the gradients, ``[P, N]``."""
+    square: Tensor
+    """Adam's running mean of their squares, ``[P, N]``."""
+    updates: Tensor
+    """Number of updates done, int64 scalar."""
+    diverged_at: Tensor
+    """Number of the update (the first is 1) at which a run was first seen not to be finite, or -1; int64 ``[P]``."""
+
+
+def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch: Batch) -> Losses:
+    """One update of every run, in place: TD targets, gradients, Adam.
+
+    A run whose loss or gradient is not finite is marked as diverged and keeps the state that it had before, from now
+    on; a run whose weights are not finite afterwards is marked too. Other runs are not touched by it.
+
+    Static shapes, nothing that depends on data, no transfer to the host: it can be compiled, and captured as a CUDA
+    graph. ``objective``, ``adam`` and ``layout`` never change; ``state`` is changed in place.
+    """
+    targets = objective.targets(layout.views(state.online), layout.views(state.target), batch)
+    gradients, losses = objective.gradients(layout, state.online, targets, batch)
+    with torch.no_grad():
+        norms = torch.linalg.vector_norm(gradients, dim=1)
+        finite = losses.total.isfinite() & norms.isfinite()
+        active = finite & (state.diverged_at < 0)
+        state.updates.add_(1)
+        adam.step(state.online, gradients, state.mean, state.square, number=state.updates, norms=norms, active=active)
+        # A sum is finite only where all its terms are.
+        finite &= state.online.sum(1).isfinite()
+        state.diverged_at.copy_(torch.where((state.diverged_at < 0) & ~finite, state.updates, state.diverged_at))
+    return losses
+
+
+class Learner:
+    """A population of P runs that act and learn.
+
+    A run's weights, its random choices and what it learns depend on its own seed, arm, learning rate and batches
+    alone, not on the other runs.
+
+    Parameters
+    ----------
+    spec
+        The network of all runs.
+    config
+        How they learn.
+    seeds, arms
+        One for each run.
+    action_counts
+        How many actions each run has, at most ``spec.actions``; all of them where it is not given.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
+    >>> learner.act(torch.zeros(2, 1, 4), epsilon=0.1, agent_step=0).shape
+    torch.Size([2, 1])
+    >>> batch = Batch(
+    ...     observations=torch.randn(2, 32, 4),
+    ...     actions=torch.zeros(2, 32, dtype=torch.int64),
+    ...     rewards=torch.ones(2, 32),
+    ...     discounts=torch.full((2, 32), 0.99),
+    ...     next_observations=torch.randn(2, 32, 4),
+    ... )
+    >>> sorted(learner.update(batch).components)
+    ['penalty', 'td']
+    """
+
+    def __init__(
+        self,
+        spec: NetworkSpec,
+        config: LearnerConfig,
+        seeds: Sequence[int],
+        arms: Sequence[Arm],
+        action_counts: Sequence[int] | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        population = len(seeds)
+        rates = (
+            config.learning_rate if isinstance(config.learning_rate, tuple) else (config.learning_rate,) * population
+        )
+        for name, length in (("arms", len(arms)), ("learning rates", len(rates))):
+            if length != population:
+                raise UserError(f"{length} {name} for {population} seeds; give one for each run")
+        self.spec = spec
+        self.config = config
+        counts = torch.tensor([spec.actions] * population if action_counts is None else list(action_counts))
+        all_legal = bool((counts == spec.actions).all())
+        legal = None if all_legal else torch.arange(spec.actions) < counts.view(-1, 1, 1)
+        self.objective = Objective(
+            spec,
+            Arms(arms, device=device, dtype=dtype),
+            None if legal is None else legal.to(device),
+            config.loss,
+            config.double_q,
+        )
+        self.adam = Adam(
+            torch.tensor(rates, dtype=torch.float64, device=device),
+            config.adam_betas,
+            config.adam_epsilon,
+            config.weight_decay,
+            config.max_grad_norm,
+        )
+        self.layout = Layout(spec)
+        online = self.layout.flatten(init(spec, seeds, counts.tolist(), device=device, dtype=dtype))
+        self.state = State(
+            online=online,
+            target=online.clone(),
+            mean=torch.zeros_like(online),
+            square=torch.zeros_like(online),
+            updates=torch.zeros((), dtype=torch.int64, device=device),
+            diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
+        )
+        self._updates = 0  # the same number as state.updates, known without asking the device
+        self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
+        self._action_counts = counts.to(device).unsqueeze(1)
+
+    @property
+    def updates(self) -> int:
+        """Number of updates done."""
+        return self._updates
+
+    @property
+    def diverged_at(self) -> Tensor:
+        """Number of the update at which a run was first seen not to be finite, or -1; int64 ``[P]`` on the device."""
+        return self.state.diverged_at
+
+    @torch.no_grad()
+    def act(
+        self,
+        observations: Tensor,
+        epsilon: float | Tensor,
+        agent_step: int | Tensor,
+        stream: Stream = Stream.EXPLORE,
+    ) -> Tensor:
+        """ε-greedy actions: with probability ε any of the run's own actions, each as likely, else the best one.
+
+        The choice is a function of the run's seed, ``stream``, ``agent_step`` and the environment's number.
+
+        Parameters
+        ----------
+        observations
+            ``[P, E, *observation_shape]``.
+        epsilon
+            One for all runs, or ``[P]``.
+        agent_step
+            Counter of the steps of this stream, an int or an int64 scalar on the device.
+        stream
+            Which random numbers to use.
+
+        Returns
+        -------
+        Tensor
+            int64 ``[P, E]`` on the device of the learner.
+        """
+        greedy = self.objective.masked(
+            forward(self.spec, self.layout.views(self.state.online), observations).values
+        ).argmax(2)
+        environments = torch.arange(observations.shape[1], device=greedy.device)
+        random_bits = torch_bits(self._seeds, stream, agent_step, environments)
+        # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
+        random_actions = torch_integers(random_bits, self._action_counts)
+        threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
+        return torch.where(torch_uniform(random_bits) < threshold, random_actions, greedy)
+
+    def update(self, batch: Batch) -> Losses:
+        """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
+        losses = update(self.objective, self.adam, self.layout, self.state, batch)
+        self._updates += 1
+        if self._updates % self.config.target_period_updates == 0:
+            self.copy_target()
+        return losses
+
+    def copy_target(self) -> None:
+        """Make the target network of every run that has not diverged a copy of its online network."""
+        state = self.state
+        state.target.copy_(torch.where(state.diverged_at.unsqueeze(1) < 0, state.online, state.target))
+
+    def diagnose(self, batch: Batch) -> dict[str, Tensor]:
+        """What the logs record of each run, each ``[P]``; see `gramian.deep.diagnostics`. Changes nothing."""
+        return diagnose(self.objective, self.layout, self.state.online, self.state.target, batch)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """A copy of the whole state as named, contiguous tensors ``[P, ...]``, ready for safetensors."""
+        rows = {name: getattr(self.state, name) for name in _ROWS}
+        named = {
+            f"{name}.{parameter}": view
+            for name, row in rows.items()
+            for parameter, view in self.layout.views(row).items()
+        }
+        named |= {"updates": self.state.updates, "diverged_at": self.state.diverged_at}
+        return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in named.items()}
+
+    def run_state(self, run: int) -> dict[str, Tensor]:
+        """The state of one run: the `state_dict` of a population of that run alone."""
+        return {
+            name: tensor if name == "updates" else tensor[run : run + 1].clone()
+            for name, tensor in self.state_dict().items()
+        }
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Take over a state that `state_dict` gave; learning goes on from there.
+
+        Raises
+        ------
+        UserError
+            If a tensor is missing, is one too many or has another shape or dtype; nothing is changed then.
+        """
+        own = self.state_dict()
+        if odd := sorted(own.keys() ^ state.keys()):
+            raise UserError(
+                f"the state does not fit this learner: {odd[0]!r} is {'missing' if odd[0] in own else 'extra'}"
+            )
+        for name, tensor in own.items():
+            if (given := state[name]).shape != tensor.shape or given.dtype != tensor.dtype:
+                raise UserError(
+                    f"the state does not fit this learner: {name!r} is {given.dtype} {list(given.shape)}, "
+                    f"not {tensor.dtype} {list(tensor.shape)}"
+                )
+        for name in _ROWS:
+            for parameter, view in self.layout.views(getattr(self.state, name)).items():
+                view.copy_(state[f"{name}.{parameter}"])
+        self.state.updates.copy_(state["updates"])
+        self.state.diverged_at.copy_(state["diverged_at"])
+        self._updates = int(state["updates"])
+
+
+_ROWS = ("online", "target", "mean", "square")

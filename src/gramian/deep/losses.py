@@ -1,0 +1,119 @@
+"""The loss of DQN and of its penalised arms, for a population.
+
+J_p = mean_n ℓ(Q(s_n, a_n) - y_n) + κ_p · penalty_p(φ(s_1) … φ(s_B)), with ℓ Huber's loss or the square, and the target
+
+    y = r + γᵐ · max_a Q⁻(s', a),   or with double Q   y = r + γᵐ · Q⁻(s', argmax_a Q(s', a))
+
+where Q⁻ is the target network and γᵐ = 0 where s' is terminal. Sources: Mnih et al. 2015; van Hasselt, Guez & Silver
+2016; Mavrin, Graves & Chan 2019, Algorithm 2.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gramian.deep.arms import Arms, Group
+from gramian.deep.batch import Batch
+from gramian.deep.layout import Layout
+from gramian.deep.networks import NetworkSpec, Parameters, forward
+
+TDLoss = Literal["huber", "squared"]
+
+
+class Losses(NamedTuple):
+    """The loss of each run and what it is made of."""
+
+    total: Tensor
+    """J, ``[P]``: the sum of the components."""
+    components: dict[str, Tensor]
+    """``td``, the mean TD loss, and ``penalty``, κ times the penalty; each ``[P]``."""
+
+
+class Evaluation(NamedTuple):
+    """A batch seen by the online network."""
+
+    losses: Losses
+    values: Tensor
+    """Q(s_n, a_n), ``[P, B]``."""
+    features: Tensor
+    """φ(s_n), raw, ``[P, B, d]``."""
+    penalties: Tensor
+    """The penalties without κ, ``[P]``; 0 where κ = 0."""
+
+
+@dataclass(frozen=True)
+class Objective:
+    """The loss that a population minimises.
+
+    Attributes
+    ----------
+    spec, arms
+        The network and the arms of the runs.
+    legal
+        bool ``[P, 1, A]``, which actions each run has; None where all runs have all of them.
+    td_loss
+        ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
+    double_q
+        The online network chooses the action that the target network values.
+    """
+
+    spec: NetworkSpec
+    arms: Arms
+    legal: Tensor | None
+    td_loss: TDLoss
+    double_q: bool
+
+    def masked(self, values: Tensor) -> Tensor:
+        """Q-values ``[P, B, A]`` with -∞ for the actions that a run does not have."""
+        return values if self.legal is None else values.masked_fill(~self.legal, -torch.inf)
+
+    @torch.no_grad()
+    def targets(self, online: Parameters, target: Parameters, batch: Batch) -> Tensor:
+        """The targets y, ``[P, B]``."""
+        values = forward(self.spec, target, batch.next_observations).values
+        if self.double_q:
+            chosen = self.masked(forward(self.spec, online, batch.next_observations).values).argmax(2, keepdim=True)
+            bootstrap = values.gather(2, chosen).squeeze(2)
+        else:
+            bootstrap = self.masked(values).amax(2)
+        return batch.rewards.to(values.dtype) + batch.discounts.to(values.dtype) * bootstrap
+
+    def evaluate(self, online: Parameters, targets: Tensor, batch: Batch) -> Evaluation:
+        """The losses, differentiable with respect to ``online``, and what they were computed from."""
+
+        def next_features(group: Group) -> Tensor:
+            own = {name: group.select(parameter) for name, parameter in online.items()}
+            return forward(self.spec, own, group.select(batch.next_observations)).features
+
+        output = forward(self.spec, online, batch.observations)
+        values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
+        loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
+        td = loss(values, targets, reduction="none").mean(1)
+        penalties = self.arms.penalties(output.features, next_features)
+        penalty = self.arms.kappas * penalties
+        return Evaluation(Losses(td + penalty, {"td": td, "penalty": penalty}), values, output.features, penalties)
+
+    def gradients(self, layout: Layout, online: Tensor, targets: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
+        """The gradient of each run's own loss, ``[P, N]``, and the losses, without graph.
+
+        The losses are summed over the runs: a run's parameters are in no other run's loss, so the gradient of the sum
+        is each run's own.
+        """
+        if torch.compiler.is_compiling():  # which cannot trace torch.autograd.grad
+
+            def total(parameters: Parameters) -> tuple[Tensor, Losses]:
+                losses = self.evaluate(parameters, targets, batch).losses
+                return losses.total.sum(), losses
+
+            gradients, losses = torch.func.grad(total, has_aux=True)(layout.views(online))
+            return layout.flatten(gradients), losses
+
+        with torch.enable_grad():
+            leaves = {name: view.detach().requires_grad_() for name, view in layout.views(online).items()}
+            total_loss, components = self.evaluate(leaves, targets, batch).losses
+            slopes = torch.autograd.grad(total_loss.sum(), list(leaves.values()))
+        losses = Losses(total_loss.detach(), {name: value.detach() for name, value in components.items()})
+        return layout.flatten(dict(zip(leaves, slopes, strict=True))), losses
