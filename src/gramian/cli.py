@@ -30,7 +30,9 @@ class Command:
     extra: str = "lab"
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {
+    "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
