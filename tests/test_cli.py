@@ -42,7 +42,10 @@ def test_every_command_shows_its_options(capsys):
     [
         (["dmo"], "gramian: unknown command 'dmo'; did you mean 'demo'?\n"),
         (["demo", "--seed", "1"], "gramian: Unrecognized options: --seed, 1; did you mean --seeds?\n"),
-        (["demo", "--steps", "x"], "gramian: Error parsing --steps: invalid literal for int() with base 10: 'x'\n"),
+        (
+            ["demo", "--steps", "x"],
+            "gramian: Error parsing --steps: invalid literal for int() with base 10: 'x'; expected --steps INT\n",
+        ),
         (["demo", "--seeds", "0"], "gramian: --seeds must be at least 1, not 0\n"),
     ],
 )
@@ -51,6 +54,18 @@ def test_bad_input_gets_one_line_and_exit_code_2(arguments, complaint, capsys):
     captured = capsys.readouterr()
     assert captured.err == complaint
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_one_line_does_not_depend_on_what_the_terminal_can_draw(encoding):
+    done = subprocess.run(
+        [sys.executable, "-m", "gramian", "demo", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONIOENCODING": encoding, "PYTHONPATH": ":".join(sys.path), "COLUMNS": "40"},
+    )
+    assert done.returncode == 2
+    assert done.stderr == "gramian: Unrecognized options: --seed, 1; did you mean --seeds?\n"
 
 
 def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch, capsys):
