@@ -1,0 +1,302 @@
+"""What a training run is made of: presets, their values, and the population that they are used for."""
+
+import math
+import tomllib
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from gramian.deep.arms import Arm
+from gramian.deep.environments.options import EnvironmentOptions
+from gramian.deep.games import Game, find_game
+from gramian.deep.losses import TDLoss
+from gramian.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+NetworkChoice = Literal["auto", "nature", "minatar", "mlp"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every value that a preset sets. All runs of a population share them.
+
+    A preset file holds the same names; its tables ``[environment.atari]``, ``[environment.minatar]`` and
+    ``[environment.cartpole]`` set the emulators.
+    """
+
+    frames: int = 20_000_000
+    """Emulator frames of a run, the random ones at its beginning included; an agent step is ``frame_skip`` frames."""
+    kappa: float = 10.24
+    """κ of the arms that name none of their own."""
+
+    network: NetworkChoice = "auto"
+    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole."""
+    features_dim: int = 0
+    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 nature, 128 minatar, 64 mlp."""
+    layer_norm: bool = False
+    """Normalise the hidden layers before their rectifier."""
+
+    gamma: float = 0.99
+    """Discount of one agent step."""
+    n_step: int = 1
+    """Steps of reward before the target bootstraps."""
+    double_q: bool = False
+    """The online network chooses the action that the target network values."""
+    loss: TDLoss = "huber"
+    """TD loss, a mean over the batch."""
+    learning_rate: float = 1e-4
+    """Adam's."""
+    adam_epsilon: float = 1.5e-4
+    """Adam's."""
+    weight_decay: float = 0.0
+    """Decoupled, of all parameters."""
+    max_grad_norm: float = 0.0
+    """Largest norm of a run's gradient; 0 leaves it as it is."""
+
+    batch_size: int = 32
+    """Transitions of an update."""
+    replay_capacity: int = 1_000_000
+    """Transitions that are kept."""
+    prefill_agent_steps: int = 50_000
+    """Random actions before the first update."""
+    update_period_agent_steps: int = 4
+    """Agent steps between two updates."""
+    target_period_agent_steps: int = 10_000
+    """Agent steps between two copies to the target network: a multiple of the update period."""
+
+    epsilon_initial: float = 1.0
+    """Share of random actions when the prefill is over."""
+    epsilon_final: float = 0.02
+    """Share of random actions from the end of the decay on."""
+    epsilon_decay_agent_steps: int = 1_000_000
+    """Length of the linear decay, counted from the end of the prefill."""
+
+    terminal_on_life_loss: bool = True
+    """A lost life ends the learner's episode; the game goes on."""
+    clip_rewards: bool = True
+    """The learner sees the sign of the reward; returns are raw all the same."""
+    envs_per_run: int = 1
+    """Environments that a run plays at once; 1 is the faithful setting."""
+
+    metrics_period_agent_steps: int = 10_000
+    """Agent steps between two rows of ``metrics.csv``."""
+    checkpoint_period_agent_steps: int = 250_000
+    """Agent steps between two checkpoints."""
+
+    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
+    """Settings of the emulators."""
+
+    def __post_init__(self) -> None:
+        for name in ("frames", "n_step", "batch_size", "update_period_agent_steps", "envs_per_run"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("target_period_agent_steps", "metrics_period_agent_steps", "checkpoint_period_agent_steps"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm"):
+            value = getattr(self, name)
+            _require(math.isfinite(value) and value >= 0, name, value, "a finite number, 0 or more")
+        for name in ("epsilon_initial", "epsilon_final", "gamma"):
+            _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
+        for name in ("features_dim", "epsilon_decay_agent_steps"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _require(
+            self.target_period_agent_steps % self.update_period_agent_steps == 0,
+            "target_period_agent_steps",
+            self.target_period_agent_steps,
+            f"a multiple of the update period {self.update_period_agent_steps}",
+        )
+        _require(
+            self.prefill_agent_steps >= self.n_step,
+            "prefill_agent_steps",
+            self.prefill_agent_steps,
+            f"at least n_step = {self.n_step}, so that there is something to sample",
+        )
+        least = self.n_step + self.envs_per_run
+        _require(self.replay_capacity >= least, "replay_capacity", self.replay_capacity, f"at least {least}")
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: what it plays, with which penalty, from which seed.
+
+    Examples
+    --------
+    >>> RunSpec(find_game("Seaquest"), Arm("gram", 10.24), seed=1).name
+    'seaquest-gram-k10.24-s1'
+    """
+
+    game: Game
+    arm: Arm
+    seed: int
+    learning_rate: float | None = None
+    """Where it differs from the settings'."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
+
+    @property
+    def name(self) -> str:
+        """Name of the run's folder."""
+        rate = "" if self.learning_rate is None else f"-lr{self.learning_rate!r}"
+        arm = str(self.arm).replace(":", "-k", 1).replace(":", "-")
+        return f"{self.game.name.replace('/', '-')}-{arm}{rate}-s{self.seed}"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A population: its settings and its runs, whose order is fixed.
+
+    Examples
+    --------
+    >>> config = Config("smoke", load_preset("smoke"), population(["minatar/breakout"], [Arm("dqn")], [0, 1]))
+    >>> [run.name for run in config.runs]
+    ['minatar-breakout-dqn-s0', 'minatar-breakout-dqn-s1']
+    """
+
+    preset: str
+    settings: Settings
+    runs: tuple[RunSpec, ...]
+
+    def __post_init__(self) -> None:
+        names = [run.name for run in self.runs]
+        if not names:
+            raise UserError("a population needs at least one run; name a game, an arm and a seed")
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise UserError(f"run {twice[0]!r} stands twice in the population; name each arm and seed once")
+        kinds = {run.game.kind for run in self.runs}
+        if len(kinds) > 1:
+            raise UserError(f"games of kinds {', '.join(sorted(kinds))} cannot share a population; train them apart")
+        smallest = max(run.arm.minimum_batch_size for run in self.runs)
+        _require(self.settings.batch_size >= smallest, "batch_size", self.settings.batch_size, f"at least {smallest}")
+
+    @property
+    def frames_per_agent_step(self) -> int:
+        """Emulator frames that one action lasts."""
+        return self.settings.environment.atari.frame_skip if self.runs[0].game.kind == "atari" else 1
+
+    @property
+    def agent_steps(self) -> int:
+        """Agent steps of each run: ``frames`` rounded up to whole steps of all its environments."""
+        steps = -(-self.settings.frames // self.frames_per_agent_step)
+        return -(-steps // self.settings.envs_per_run) * self.settings.envs_per_run
+
+
+def population(games: Sequence[str], arms: Sequence[Arm], seeds: Sequence[int]) -> tuple[RunSpec, ...]:
+    """Games × arms × seeds, in this order.
+
+    Examples
+    --------
+    >>> [run.name for run in population(["pong"], [Arm("dqn"), Arm("gram", 0.5)], [7])]
+    ['pong-dqn-s7', 'pong-gram-k0.5-s7']
+    """
+    return tuple(RunSpec(find_game(game), arm, seed) for game in games for arm in arms for seed in seeds)
+
+
+def preset_names() -> list[str]:
+    """The presets that the package ships.
+
+    Examples
+    --------
+    >>> preset_names()
+    ['author', 'cartpole', 'dopamine', 'minatar', 'nature', 'smoke']
+    """
+    return sorted(entry.name.removesuffix(".toml") for entry in _PRESETS.iterdir() if entry.name.endswith(".toml"))
+
+
+_PRESETS = files("gramian") / "presets"
+
+
+def load_preset(name: str) -> Settings:
+    """A shipped preset by its name, or one of your own by the path of its TOML file.
+
+    Raises
+    ------
+    UserError
+        If there is none, or if it holds an unknown or ill-typed value.
+
+    Examples
+    --------
+    >>> load_preset("author").adam_epsilon
+    0.00015
+    """
+    if name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot read preset '{name}': {(error.strerror or str(error)).lower()}") from error
+    elif name in preset_names():
+        text = (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        raise unknown("preset", name, preset_names())
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"preset '{name}' is not valid TOML: {error}") from error
+    return settings_from(values, f"preset '{name}'")
+
+
+def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:
+    """Settings with ``values``, as a TOML file nests them, in place of ``base``'s.
+
+    Raises
+    ------
+    UserError
+        For a key that does not exist, naming the nearest one, and for a value of the wrong type.
+
+    Examples
+    --------
+    >>> settings_from({"n_step": 3, "environment": {"atari": {"noop_max": 30}}}, "an example").n_step
+    3
+    """
+    return _updated(base or Settings(), values, where)
+
+
+def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:
+    """The content of a run's ``config.toml``: everything that is needed to make it again."""
+    rate = {} if run.learning_rate is None else {"learning_rate": run.learning_rate}
+    return {
+        "game": run.game.name,
+        "arm": str(run.arm),
+        "seed": run.seed,
+        **rate,
+        "preset": config.preset,
+        "settings": asdict(config.settings),
+    }
+
+
+def _updated(base: T, values: Mapping[str, Any], where: str) -> T:
+    hints = get_type_hints(type(base))
+    names = [entry.name for entry in fields(base)]
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in names:
+            raise unknown(f"key in {where}:", key, names)
+        changes[key] = _typed(getattr(base, key), value, hints[key], f"{key} in {where}")
+    return replace(base, **changes)
+
+
+def _typed(current: Any, value: Any, hint: Any, where: str) -> Any:
+    if is_dataclass(current):
+        if not isinstance(value, Mapping):
+            raise UserError(f"{where} is {value!r}; it must be a table")
+        return _updated(current, value, where)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise unknown(f"{where}:", str(value), get_args(hint))
+        return value
+    accepted = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if float in accepted and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
+        raise UserError(f"{where} is {value!r}; it must be of type {hint.__name__}")
+    return value
+
+
+def _require(holds: bool, name: str, value: object, right: str) -> None:
+    if not holds:
+        raise UserError(f"{name} is {value}; it must be {right}")
