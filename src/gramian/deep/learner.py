@@ -58,11 +58,12 @@ class LearnerConfig:
     def __post_init__(self) -> None:
         if self.loss not in get_args(TDLoss):
             raise unknown("loss", self.loss, get_args(TDLoss))
-        for name in ("learning_rate", "adam_epsilon", "weight_decay"):
-            value = getattr(self, name)
-            for number in value if isinstance(value, tuple) else (value,):
-                if not (math.isfinite(number) and number >= 0):
-                    raise UserError(f"{name} is {number}; it must be a finite number, 0 or more")
+        rates = self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
+        for name, value in (*(("learning_rate", rate) for rate in rates), ("weight_decay", self.weight_decay)):
+            if not (math.isfinite(value) and value >= 0):
+                raise UserError(f"{name} is {value}; it must be a finite number, 0 or more")
+        if not (math.isfinite(self.adam_epsilon) and self.adam_epsilon > 0):
+            raise UserError(f"adam_epsilon is {self.adam_epsilon}; it must be a finite number, more than 0")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
             raise UserError(f"adam_betas are {self.adam_betas}; both must be at least 0 and less than 1")
         if self.max_grad_norm is not None and not self.max_grad_norm > 0:

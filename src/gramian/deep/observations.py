@@ -1,0 +1,103 @@
+"""What an agent sees: one newest frame for a step, and the stack of the last few of them."""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+import torch
+from numpy.typing import DTypeLike
+from torch import Tensor
+
+_TORCH_DTYPES = {np.dtype(np.uint8): torch.uint8, np.dtype(np.float32): torch.float32}
+
+
+@dataclass(frozen=True)
+class ObservationSpec:
+    """Shape of an observation: ``stack`` frames, zero before the first one of an episode.
+
+    Attributes
+    ----------
+    frame_shape
+        ``(84, 84)`` for Atari, ``(C, 10, 10)`` for MinAtar, ``(4,)`` for CartPole.
+    dtype
+        uint8 or float32.
+    stack
+        The number of frames an observation consists of.
+
+    Examples
+    --------
+    >>> ObservationSpec((84, 84), np.uint8, 4).shape
+    (4, 84, 84)
+    >>> ObservationSpec((7, 10, 10), np.uint8, 1).shape
+    (7, 10, 10)
+    """
+
+    frame_shape: tuple[int, ...]
+    dtype: DTypeLike
+    stack: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", np.dtype(self.dtype))
+        if self.dtype not in _TORCH_DTYPES:
+            raise ValueError(f"frames are uint8 or float32, not {self.dtype}")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of a whole observation: images without channels become channels, all else is stacked along axis 0."""
+        if len(self.frame_shape) == 2:
+            return (self.stack, *self.frame_shape)
+        return (self.stack * self.frame_shape[0], *self.frame_shape[1:])
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """The frames' type as torch knows it."""
+        return _TORCH_DTYPES[np.dtype(self.dtype)]
+
+    @property
+    def frame_bytes(self) -> int:
+        """Bytes of one frame."""
+        return prod(self.frame_shape) * np.dtype(self.dtype).itemsize
+
+
+class FrameStack:
+    """The observations that the actors of a population act on, kept on a device.
+
+    Parameters
+    ----------
+    spec
+        What one observation is.
+    environments
+        ``(P, E)``.
+
+    Examples
+    --------
+    >>> stack = FrameStack(ObservationSpec((1, 1), np.uint8, 3), (1, 1))
+    >>> frame = torch.ones(1, 1, 1, 1, dtype=torch.uint8)
+    >>> _ = stack.push(5 * frame, torch.tensor([[True]]))
+    >>> stack.push(6 * frame, torch.tensor([[False]])).flatten().tolist()
+    [0, 5, 6]
+    """
+
+    def __init__(self, spec: ObservationSpec, environments: tuple[int, int], device: str | torch.device = "cpu"):
+        self._shape = (*environments, *spec.shape)
+        self.frames = torch.zeros(*environments, spec.stack, *spec.frame_shape, dtype=spec.torch_dtype, device=device)
+        """``[P, E, stack, *frame_shape]``, oldest first: all there is to save and restore."""
+
+    def push(self, frames: Tensor, started: Tensor) -> Tensor:
+        """Add the newest frames and give the observations ``[P, E, *spec.shape]``.
+
+        Parameters
+        ----------
+        frames
+            ``[P, E, *frame_shape]`` on the stack's device.
+        started
+            ``[P, E]``, bool: the frame is the first of its episode, so that zeros come before it.
+        """
+        keep = ~started.view(*started.shape, *(1,) * (self.frames.dim() - 2))
+        self.frames.copy_(torch.cat([self.frames[:, :, 1:] * keep, frames.unsqueeze(2)], dim=2))
+        return self.observations
+
+    @property
+    def observations(self) -> Tensor:
+        """The current observations ``[P, E, *spec.shape]``, a view that the next :meth:`push` changes."""
+        return self.frames.view(self._shape)
