@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import Any, get_type_hints
 
 from gramian import __version__
-from gramian.errors import UserError, unknown
+from gramian.errors import UserError, WorkFailed, unknown
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"gramian: {error}", file=sys.stderr)
         return 2
+    except WorkFailed as error:
+        print(f"gramian: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("gramian: interrupted", file=sys.stderr)
         return 130

@@ -11,6 +11,13 @@ class UserError(Exception):
     """
 
 
+class WorkFailed(Exception):  # noqa: N818 - it names what happened
+    """Work that was asked for rightly and could not be done to its end: one line that says why and what is left.
+
+    The command line prints it without a traceback and exits with code 1.
+    """
+
+
 def unknown(what: str, value: str, choices: Iterable[str]) -> UserError:
     """Error for a name that is not among ``choices``, with the nearest right one.
 

@@ -1,0 +1,272 @@
+"""Checkpoints of a population: plain files, written whole, checked when they are read. Nothing here runs code.
+
+A checkpoint at agent step ``s`` of a population in folder ``OUT`` is
+
+- ``OUT/<run>/checkpoints/<s>.safetensors``: what the run has learned, one file for each run;
+- ``OUT/checkpoints/<s>.safetensors``: what the runs share: environments, observations, counters;
+- ``OUT/checkpoints/replay-<first>-<end>.zz``: transitions ``[first, end)`` of the replay. Such a segment is written once
+  and belongs to all checkpoints that still need it;
+- ``OUT/checkpoints/<s>.json``: the manifest, which names these files with their sizes and SHA-256 sums, and the
+  lengths of the logs. It is written last: a checkpoint without manifest does not exist.
+
+The newest two are kept. One that is damaged is passed over for the one before it.
+"""
+
+import hashlib
+import json
+import struct
+import warnings
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import safetensors.torch
+from torch import Tensor
+
+from gramian.errors import UserError
+from gramian.files import replace_bytes, replace_text
+
+FORMAT = 1
+KEPT = 2
+CHUNK_BYTES = 8 << 20
+"""Segments are compressed in chunks of this size, by several threads at once."""
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read back and found whole."""
+
+    agent_steps: int
+    counters: dict[str, Any]
+    """Whatever JSON was saved with it."""
+    log_lengths: dict[str, int]
+    """Bytes of each log, by its path below the population's folder."""
+    shared: Tensors
+    runs: dict[str, Tensors]
+    segments: "Segments"
+
+
+class Segments(Sequence[Tensors]):
+    """Saved parts of the replay, each read when it is asked for: together they may be larger than the memory."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._paths = paths
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @overload
+    def __getitem__(self, index: int) -> Tensors: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Segments": ...
+    def __getitem__(self, index: int | slice) -> "Tensors | Segments":
+        if isinstance(index, slice):
+            return Segments(self._paths[index])
+        return safetensors.torch.load(decompress(self._paths[index].read_bytes()))
+
+
+class Checkpoints:
+    """The checkpoints of the population in ``folder``.
+
+    Parameters
+    ----------
+    folder
+        The population's folder.
+    runs
+        Names of its runs, which are the names of their folders.
+
+    Examples
+    --------
+    >>> import tempfile, torch
+    >>> checkpoints = Checkpoints(Path(tempfile.mkdtemp()), ["pong-dqn-s0"])
+    >>> weights = {"pong-dqn-s0": {"w": torch.ones(2)}}
+    >>> checkpoints.save(1000, counters={"updates": 250}, log_lengths={}, shared={"x": torch.zeros(1)}, runs=weights)
+    >>> checkpoints.load().counters
+    {'updates': 250}
+    """
+
+    def __init__(self, folder: Path, runs: Iterable[str]) -> None:
+        self.folder = folder
+        self.runs = list(runs)
+        self._own = folder / "checkpoints"
+        self._segments: list[tuple[int, int]] = []
+
+    @property
+    def segments_end(self) -> int | None:
+        """Number of the first transition that is in no segment yet; None where there are no segments."""
+        return self._segments[-1][1] if self._segments else None
+
+    def save(
+        self,
+        agent_steps: int,
+        *,
+        counters: Mapping[str, Any],
+        log_lengths: Mapping[str, int],
+        shared: Tensors,
+        runs: Mapping[str, Tensors],
+        segments: Iterable[tuple[int, int, Tensors]] = (),
+        segments_from: int | None = None,
+    ) -> None:
+        """Write a checkpoint and drop those that are no longer kept.
+
+        Parameters
+        ----------
+        agent_steps
+            When.
+        counters, log_lengths, shared, runs
+            What `Checkpoint` gives back.
+        segments
+            New transitions of the replay: ``(first, end, tensors)``, each going on where the one before ended.
+        segments_from
+            The oldest transition that is still needed; None where the replay is not saved.
+
+        Raises
+        ------
+        OSError
+            If the disk is full, say. The checkpoints before are still there.
+        """
+        for run in self.runs:
+            (self.folder / run / "checkpoints").mkdir(parents=True, exist_ok=True)
+        self._own.mkdir(parents=True, exist_ok=True)
+        sums = self._known_sums()
+        if segments_from is None:
+            self._segments = []
+        for first, end, tensors in segments:
+            sums |= self._write(_segment_name(first, end), compress(safetensors.torch.save(tensors)))
+            self._segments.append((first, end))
+        self._segments = [(first, end) for first, end in self._segments if end > (segments_from or 0)]
+        states = {f"{run}/checkpoints/{agent_steps}.safetensors": dict(runs[run]) for run in self.runs}
+        states[f"checkpoints/{agent_steps}.safetensors"] = shared
+        for name, tensors in states.items():
+            sums |= self._write(name, safetensors.torch.save(tensors))
+        manifest = {
+            "format": FORMAT,
+            "agent_steps": agent_steps,
+            "counters": dict(counters),
+            "log_lengths": dict(log_lengths),
+            "segments": self._segments,
+            "files": {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *states]},
+        }
+        replace_text(self._own / f"{agent_steps}.json", json.dumps(manifest, indent=1) + "\n")
+        self._drop_old()
+
+    def load(self) -> Checkpoint | None:
+        """The newest checkpoint that is whole, or None where there has never been one.
+
+        A damaged one is passed over with a warning.
+
+        Raises
+        ------
+        UserError
+            If there are checkpoints and none of them is whole.
+        """
+        steps = self._steps()
+        for step in reversed(steps):
+            try:
+                return self._read(step)
+            except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError, zlib.error) as error:
+                warnings.warn(f"the checkpoint at agent step {step:,} is damaged ({error})", stacklevel=2)
+        if steps:
+            raise UserError(f"no checkpoint in '{self._own}' is whole; start the population anew in another folder")
+        return None
+
+    def _read(self, step: int) -> Checkpoint:
+        manifest = json.loads((self._own / f"{step}.json").read_text(encoding="utf-8"))
+        if manifest["format"] != FORMAT:
+            raise UserError(f"checkpoint format {manifest['format']} is not {FORMAT}; use the version that wrote it")
+        for name, expected in manifest["files"].items():
+            if _sum((self.folder / name).read_bytes()) != expected:
+                raise ValueError(f"{name} is not what was written")
+        self._segments = [(first, end) for first, end in manifest["segments"]]
+        return Checkpoint(
+            agent_steps=manifest["agent_steps"],
+            counters=manifest["counters"],
+            log_lengths=manifest["log_lengths"],
+            shared=safetensors.torch.load_file(self._own / f"{step}.safetensors"),
+            runs={
+                run: safetensors.torch.load_file(self.folder / run / "checkpoints" / f"{step}.safetensors")
+                for run in self.runs
+            },
+            segments=Segments([self.folder / _segment_name(*span) for span in self._segments]),
+        )
+
+    def _write(self, name: str, data: bytes) -> dict[str, Any]:
+        replace_bytes(self.folder / name, data)
+        return {name: _sum(data)}
+
+    def _known_sums(self) -> dict[str, Any]:
+        sums: dict[str, Any] = {}
+        for step in self._steps():
+            sums |= json.loads((self._own / f"{step}.json").read_text(encoding="utf-8"))["files"]
+        return sums
+
+    def _steps(self) -> list[int]:
+        return sorted(int(path.stem) for path in self._own.glob("*.json") if path.stem.isdigit())
+
+    def _drop_old(self) -> None:
+        """Remove all checkpoints but the newest `KEPT`, and whatever a killed process left half done."""
+        for step in self._steps()[:-KEPT]:
+            (self._own / f"{step}.json").unlink()
+        kept = {self.folder / name for name in self._known_sums()}
+        folders = [self._own, *(self.folder / run / "checkpoints" for run in self.runs)]
+        for path in (path for folder in folders for path in folder.iterdir()):
+            if path not in kept and path.suffix != ".json":
+                path.unlink()
+
+
+def latest_weights(run: Path) -> Path:
+    """The newest weights in a run's folder.
+
+    Raises
+    ------
+    UserError
+        If it has none.
+    """
+    found = [path for path in (run / "checkpoints").glob("*.safetensors") if path.stem.isdigit()]
+    if not found:
+        raise UserError(f"'{run}' holds no checkpoint; name the folder of a run that has saved one")
+    return max(found, key=lambda path: int(path.stem))
+
+
+def compress(data: bytes) -> bytes:
+    """Compress in chunks, several at a time: the length of each chunk, then the chunk.
+
+    Examples
+    --------
+    >>> decompress(compress(b"frame" * 1000)) == b"frame" * 1000
+    True
+    """
+    view = memoryview(data)
+    chunks = [view[start : start + CHUNK_BYTES] for start in range(0, len(view), CHUNK_BYTES)]
+    with ThreadPoolExecutor() as pool:  # zlib lets other threads run
+        packed = list(pool.map(lambda chunk: zlib.compress(chunk, 1), chunks))
+    return b"".join(part for chunk in packed for part in (struct.pack("<Q", len(chunk)), chunk))
+
+
+def decompress(data: bytes) -> bytes:
+    """Undo `compress`."""
+    with ThreadPoolExecutor() as pool:
+        return b"".join(pool.map(zlib.decompress, _chunks(memoryview(data))))
+
+
+def _chunks(view: memoryview) -> Iterator[memoryview]:
+    start = 0
+    while start < len(view):
+        (length,) = struct.unpack_from("<Q", view, start)
+        if start + 8 + length > len(view):
+            raise ValueError("the segment is cut short")
+        yield view[start + 8 : start + 8 + length]
+        start += 8 + length
+
+
+def _segment_name(first: int, end: int) -> str:
+    return f"checkpoints/replay-{first}-{end}.zz"
+
+
+def _sum(data: bytes) -> dict[str, Any]:
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}

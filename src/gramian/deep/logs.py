@@ -1,0 +1,199 @@
+"""The files that a run writes: plain, append-only, and the same bytes whenever the run is made again.
+
+| file | content |
+| --- | --- |
+| ``config.toml`` | everything that the run is made of |
+| ``provenance.json`` | command, commit, versions and hardware of each process that worked on it; no environment variables |
+| ``episodes.csv`` | every game that ended |
+| ``metrics.csv`` | what the learner looked like, at a set interval |
+| ``timing.csv`` | wall-clock times; the only log that differs between two makings of the same run |
+| ``status.json`` | ``running``, ``interrupted``, ``done``, ``diverged`` or ``failed``, with the reason |
+"""
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+import torch
+
+import gramian
+from gramian.deep.config import Config, RunSpec, to_mapping
+from gramian.files import replace_text
+
+State = Literal["running", "interrupted", "done", "diverged", "failed"]
+
+EPISODE_COLUMNS = (
+    "frames", "environment", "episode", "raw_return", "clipped_return", "length_agent_steps", "truncated",
+)  # fmt: skip
+"""``frames`` is the run's count at the episode's end, over all its environments."""
+METRIC_COLUMNS = (
+    "frames", "agent_steps", "updates", "epsilon", "loss", "td_loss", "penalty_loss", "penalty", "td_error", "q",
+    "feature_norm", "feature_cross", "feature_std", "active_features",
+    "grad_norm_head", "grad_norm_head_td", "grad_norm_head_penalty",
+    "grad_norm_body", "grad_norm_body_td", "grad_norm_body_penalty",
+)  # fmt: skip
+"""`gramian.deep.diagnostics` defines them."""
+TIMING_COLUMNS = ("agent_steps", "seconds", "agent_steps_per_second")
+
+
+class CsvLog:
+    """A CSV file that only grows, and knows its length to the byte.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> log = CsvLog(Path(tempfile.mkdtemp()) / "log.csv", ["frames", "return"])
+    >>> log.append([4, 0.5])
+    >>> log.flush()
+    >>> log.path.read_text()
+    'frames,return\\n4,0.5\\n'
+    """
+
+    def __init__(self, path: Path, columns: Sequence[str], length: int | None = None) -> None:
+        """Open the log at ``path``; cut it to ``length`` bytes where one is given, else begin it anew."""
+        self.path = path
+        self._file = path.open("wb" if length is None else "r+b")
+        if length is None:
+            self._file.write((",".join(columns) + "\n").encode())
+        else:
+            self._file.truncate(length)
+            self._file.seek(length)
+
+    def append(self, values: Sequence[object]) -> None:
+        """Add a row; floats are written so that they read back as the same numbers."""
+        self._file.write((",".join(map(_cell, values)) + "\n").encode())
+
+    def flush(self) -> int:
+        """Bring everything to the disk; give the length in bytes."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Write what is pending and close the file."""
+        self._file.close()
+
+
+class RunLog:
+    """The folder of one run.
+
+    Parameters
+    ----------
+    folder
+        ``OUT/<run>``.
+    lengths
+        Lengths of its CSV files, by name, where it goes on from a checkpoint; None where it begins.
+    """
+
+    def __init__(self, folder: Path, lengths: Mapping[str, int] | None = None) -> None:
+        self.folder = folder
+        self._logs = {
+            name: CsvLog(folder / name, columns, None if lengths is None else lengths[name])
+            for name, columns in (
+                ("episodes.csv", EPISODE_COLUMNS),
+                ("metrics.csv", METRIC_COLUMNS),
+                ("timing.csv", TIMING_COLUMNS),
+            )
+        }
+
+    def episode(self, **values: object) -> None:
+        """Add an episode."""
+        self._logs["episodes.csv"].append([values[name] for name in EPISODE_COLUMNS])
+
+    def metrics(self, values: Mapping[str, object]) -> None:
+        """Add a row of metrics."""
+        self._logs["metrics.csv"].append([values[name] for name in METRIC_COLUMNS])
+
+    def timing(self, *values: object) -> None:
+        """Add a row of wall-clock times."""
+        self._logs["timing.csv"].append(values)
+
+    def flush(self) -> dict[str, int]:
+        """Bring all logs to the disk; give their lengths in bytes."""
+        return {name: log.flush() for name, log in self._logs.items()}
+
+    def close(self) -> None:
+        """Close all logs."""
+        for log in self._logs.values():
+            log.close()
+
+
+def write_config(folder: Path, config: Config, run: RunSpec) -> None:
+    """Write ``config.toml``."""
+    replace_text(folder / "config.toml", tomli_w.dumps(to_mapping(config, run)))
+
+
+def write_status(folder: Path, state: State, agent_steps: int, reason: str = "") -> None:
+    """Write ``status.json``."""
+    status = {"state": state, "agent_steps": agent_steps, "reason": reason}
+    replace_text(folder / "status.json", json.dumps(status, indent=1) + "\n")
+
+
+def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
+    """Add this process to ``provenance.json``, a list of all that have worked on the run."""
+    path = folder / "provenance.json"
+    records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    replace_text(path, json.dumps([*records, record], indent=1) + "\n")
+
+
+def provenance(device: torch.device) -> dict[str, Any]:
+    """Who is at work here: command, commit, versions and hardware. Environment variables are left out.
+
+    Examples
+    --------
+    >>> provenance(torch.device("cpu"))["versions"]["gramian"] == gramian.__version__
+    True
+    """
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "git": _git(),
+        "versions": {
+            "python": platform.python_version(),
+            "gramian": gramian.__version__,
+            **{name: _version(name) for name in ("torch", "numpy", "ale-py", "gymnasium", "minatar", "safetensors")},
+        },
+        "hardware": {
+            "machine": platform.machine(),
+            "system": f"{platform.system()} {platform.release()}",
+            "cores": os.cpu_count(),
+            "torch_threads": torch.get_num_threads(),
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        },
+    }
+
+
+def _git() -> dict[str, str] | None:
+    """Commit of the package's sources and a hash of what differs from it; None where they are not in a repository."""
+    root = Path(__file__).parent
+
+    def git(*arguments: str) -> bytes:
+        return subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=True).stdout
+
+    try:
+        commit, difference = git("rev-parse", "HEAD").decode().strip(), git("diff", "HEAD")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return {"commit": commit, "diff_sha256": hashlib.sha256(difference).hexdigest() if difference else ""}
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, bool):
+        return str(int(value))
+    return repr(value) if isinstance(value, float) else str(value)
