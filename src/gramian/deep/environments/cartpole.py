@@ -1,9 +1,9 @@
 """CartPole, through Gymnasium: the smallest task on which a learner can be seen to learn."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from gymnasium import Env
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import NDArray
 
@@ -11,12 +11,15 @@ from gramian.deep.environments.engine import Frames, Outcome
 from gramian.deep.environments.options import CartPoleOptions
 from gramian.deep.observations import ObservationSpec
 
+if TYPE_CHECKING:
+    from gymnasium import Env
+
 
 class CartPoleEngine:
     """``count`` copies of CartPole, stepped one after the other."""
 
     def __init__(self, count: int, options: CartPoleOptions):
-        self._envs: list[Env[NDArray[np.float32], int]] = [CartPoleEnv(sutton_barto_reward=False) for _ in range(count)]
+        self._envs: list[Env[Any, Any]] = [CartPoleEnv(sutton_barto_reward=False) for _ in range(count)]
         self._sent: list[int] = []
         self._frames = np.zeros((count, 4), np.float32)
         self.observation = ObservationSpec((4,), np.float32, 1)
