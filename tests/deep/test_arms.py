@@ -1,0 +1,112 @@
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given
+from tests.deep.naive import naive_penalty
+from tests.deep.populations import CENTRABLE, EVERY_ARM
+
+from gramian.deep.arms import Arm, Arms, parse_arm
+from gramian.errors import UserError
+
+
+def features(population, seed=0, samples=6):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(population, samples, 4, generator=generator, dtype=torch.float64).relu()
+
+
+def test_penalties_of_a_mixed_population_equal_their_definitions():
+    here, there = features(len(EVERY_ARM)), features(len(EVERY_ARM), seed=1)
+    penalties = Arms(EVERY_ARM, dtype=torch.float64).penalties(here, lambda group: group.select(there))
+    for run, arm in enumerate(EVERY_ARM):
+        expected = 0.0 if arm.kind == "dqn" else naive_penalty(arm.kind, here[run], there[run], arm.centered)
+        torch.testing.assert_close(penalties[run].item(), float(expected), rtol=1e-12, atol=1e-12)
+
+
+def test_runs_with_one_penalty_are_one_group_wherever_they_stand():
+    arms = Arms([Arm("gram", 0.1), Arm("dqn"), Arm("gram", 0.2), Arm("gram", 0.1, centered=False), Arm("gram", 0.0)])
+    assert [group.runs.tolist() for group in arms.groups] == [[0, 2], [3]]
+    assert arms.kappas.tolist() == pytest.approx([0.1, 0.0, 0.2, 0.1, 0.0])
+
+
+@pytest.mark.parametrize("kind", [arm.kind for arm in EVERY_ARM])
+def test_kappa_zero_belongs_to_no_group(kind):
+    assert Arms([Arm(kind, 0.0)]).groups == ()
+
+
+def test_kappa_zero_never_meets_a_penalty_that_is_not_finite():
+    infinite = torch.full((2, 6, 4), torch.inf)
+    penalties = Arms([Arm("gram", 0.0), Arm("gram", 1.0)]).penalties(infinite)
+    assert penalties[0] == 0
+    assert penalties[1].isnan()
+
+
+def test_the_next_features_are_asked_for_by_dr3_alone():
+    def never(group):
+        raise AssertionError(group)
+
+    Arms([arm for arm in EVERY_ARM if arm.kind != "dr3"]).penalties(features(len(EVERY_ARM) - 1), never)
+    with pytest.raises(ValueError, match="next states"):
+        Arms([Arm("dr3", 0.1)]).penalties(features(1))
+
+
+def test_dr3_has_a_gradient_through_both_states():
+    here, there = features(1).requires_grad_(), features(1, seed=1).requires_grad_()
+    penalty = Arms([Arm("dr3", 1.0)], dtype=torch.float64).penalties(here, lambda _: there)
+    slopes = torch.autograd.grad(penalty.sum(), [here, there])
+    torch.testing.assert_close(slopes[0], there.detach() / 6)
+    torch.testing.assert_close(slopes[1], here.detach() / 6)
+
+
+@given(
+    kind=st.sampled_from([arm.kind for arm in EVERY_ARM]),
+    kappa=st.floats(0, 1e9, allow_subnormal=False),
+    centered=st.booleans(),
+)
+def test_an_arm_reads_back_from_its_text(kind, kappa, centered):
+    arm = Arm(kind, 0.0 if kind == "dqn" else kappa, centered)
+    assert parse_arm(str(arm), default_kappa=123.0) == arm
+
+
+@pytest.mark.parametrize(
+    ("text", "arm"),
+    [
+        ("dqn", Arm("dqn")),
+        ("gram", Arm("gram", 10.24)),
+        ("GRAM", Arm("gram", 10.24)),
+        ("gram:0.1", Arm("gram", 0.1)),
+        ("gram:1e-3:uncentered", Arm("gram", 1e-3, centered=False)),
+        ("gram-unbiased:uncentered", Arm("gram-unbiased", 10.24, centered=False)),
+        ("cross:centered:2", Arm("cross", 2.0)),
+        ("l2:0", Arm("l2", 0.0)),
+    ],
+)
+def test_arms_on_the_command_line(text, arm):
+    assert parse_arm(text, default_kappa=10.24) == arm
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gran", "unknown arm 'gran'; did you mean 'gram'?"),
+        ("", "unknown arm ''; choose from cross, decor, dqn, dr3, gram, gram-unbiased, l2, norm"),
+        ("gram:x", "kappa 'x' in arm 'gram:x' is not a number; write for instance gram:0.1"),
+        ("gram:-1", "kappa of arm 'gram' is -1.0; it must be a finite number, 0 or more"),
+        ("gram:nan", "kappa of arm 'gram' is nan; it must be a finite number, 0 or more"),
+        ("gram:1:2", "cannot read '2' in arm 'gram:1:2'; write KIND:KAPPA:uncentered, as in gram:0.1"),
+        ("gram:centered:uncentered", "arm 'gram:centered:uncentered' names its centring twice; keep one"),
+        ("l2:1:centered", "arm 'l2' has no centring; leave 'centered' away in 'l2:1:centered'"),
+        ("dqn:1", "arm 'dqn' has no penalty, so its kappa cannot be 1.0; choose 'gram'"),
+    ],
+)
+def test_an_arm_that_cannot_be_is_an_error(text, message):
+    with pytest.raises(UserError) as error:
+        parse_arm(text, default_kappa=10.24)
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize("arm", [arm for arm in EVERY_ARM if arm.kind in CENTRABLE], ids=str)
+def test_the_smallest_batch_of_an_arm_works_and_a_smaller_one_does_not(arm):
+    arms = Arms([arm], dtype=torch.float64)
+    assert arms.penalties(features(1, samples=arm.minimum_batch_size)).isfinite().all()
+    with pytest.raises(ValueError, match="at least"):
+        arms.penalties(features(1, samples=arm.minimum_batch_size - 1))
