@@ -4,8 +4,8 @@ A checkpoint at agent step ``s`` of a population in folder ``OUT`` is
 
 - ``OUT/<run>/checkpoints/<s>.safetensors``: what the run has learned, one file for each run;
 - ``OUT/checkpoints/<s>.safetensors``: what the runs share: environments, observations, counters;
-- ``OUT/checkpoints/replay-<first>-<end>.zz``: transitions ``[first, end)`` of the replay. Such a segment is written once
-  and belongs to all checkpoints that still need it;
+- ``OUT/checkpoints/replay-<first>-<end>.zz``: transitions ``[first, end)`` of the replay. Such a segment is written
+  once and belongs to all checkpoints that still need it;
 - ``OUT/checkpoints/<s>.json``: the manifest, which names these files with their sizes and SHA-256 sums, and the
   lengths of the logs. It is written last: a checkpoint without manifest does not exist.
 
@@ -100,6 +100,11 @@ class Checkpoints:
     def segments_end(self) -> int | None:
         """Number of the first transition that is in no segment yet; None where there are no segments."""
         return self._segments[-1][1] if self._segments else None
+
+    @property
+    def newest_step(self) -> int | None:
+        """Agent step of the newest checkpoint, or None."""
+        return max(self._steps(), default=None)
 
     def save(
         self,

@@ -281,7 +281,7 @@ def _updated(base: T, values: Mapping[str, Any], where: str) -> T:
 
 
 def _typed(current: Any, value: Any, hint: Any, where: str) -> Any:
-    if is_dataclass(current):
+    if is_dataclass(current) and not isinstance(current, type):
         if not isinstance(value, Mapping):
             raise UserError(f"{where} is {value!r}; it must be a table")
         return _updated(current, value, where)

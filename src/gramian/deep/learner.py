@@ -235,13 +235,14 @@ class Learner:
         Tensor
             int64 ``[P, E]`` on the device of the learner.
         """
-        greedy = self.objective.masked(
-            forward(self.spec, self.layout.views(self.state.online), observations).values
-        ).argmax(2)
-        environments = torch.arange(observations.shape[1], device=greedy.device)
+        environments = torch.arange(observations.shape[1], device=self._seeds.device)
         random_bits = torch_bits(self._seeds, stream, agent_step, environments)
         # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
         random_actions = torch_integers(random_bits, self._action_counts)
+        if not isinstance(epsilon, Tensor) and epsilon >= 1:  # in a prefill nobody needs the network
+            return random_actions
+        parameters = self.layout.views(self.state.online)
+        greedy = self.objective.masked(forward(self.spec, parameters, observations).values).argmax(2)
         threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
         return torch.where(torch_uniform(random_bits) < threshold, random_actions, greedy)
 

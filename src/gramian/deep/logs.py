@@ -3,7 +3,7 @@
 | file | content |
 | --- | --- |
 | ``config.toml`` | everything that the run is made of |
-| ``provenance.json`` | command, commit, versions and hardware of each process that worked on it; no environment variables |
+| ``provenance.json`` | command, commit, versions and hardware of each process that worked on it |
 | ``episodes.csv`` | every game that ended |
 | ``metrics.csv`` | what the learner looked like, at a set interval |
 | ``timing.csv`` | wall-clock times; the only log that differs between two makings of the same run |
@@ -46,7 +46,7 @@ TIMING_COLUMNS = ("agent_steps", "seconds", "agent_steps_per_second")
 
 
 class CsvLog:
-    """A CSV file that only grows, and knows its length to the byte.
+    r"""A CSV file that only grows, and knows its length to the byte.
 
     Examples
     --------
@@ -54,8 +54,9 @@ class CsvLog:
     >>> log = CsvLog(Path(tempfile.mkdtemp()) / "log.csv", ["frames", "return"])
     >>> log.append([4, 0.5])
     >>> log.flush()
+    21
     >>> log.path.read_text()
-    'frames,return\\n4,0.5\\n'
+    'frames,return\n4,0.5\n'
     """
 
     def __init__(self, path: Path, columns: Sequence[str], length: int | None = None) -> None:

@@ -19,35 +19,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gramian.deep.batch import Batch
 from gramian.deep.observations import ObservationSpec
 from gramian.deep.streams import Stream, torch_bits, torch_integers
 from gramian.errors import UserError
 
 _TERMINAL, _TRUNCATED = 1, 2
-
-
-class Batch(NamedTuple):
-    """Transitions of every run, ``[P, B, …]``.
-
-    Attributes
-    ----------
-    observations
-        ``[P, B, *spec.shape]``, in the frames' own type.
-    actions
-        int64.
-    rewards
-        float32: Σ_{i<m} γ^i r_{t+i}, where m ≤ n steps were made before the episode's end.
-    discounts
-        float32: γ^m, or 0 where the last of the m steps was terminal.
-    next_observations
-        The observation after m steps; zeros where the game was over.
-    """
-
-    observations: Tensor
-    actions: Tensor
-    rewards: Tensor
-    discounts: Tensor
-    next_observations: Tensor
 
 
 class _Layout(NamedTuple):
@@ -252,11 +229,13 @@ class Replay:
         """``[P, E]`` each: the first and the last transition of every environment that can be sampled."""
         return self._first.view(self.shape).clone(), self._last.view(self.shape).clone()
 
-    def indices(self, seeds: Tensor, counter: int | Tensor, batch_size: int) -> tuple[Tensor, Tensor]:
+    def indices(
+        self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
+    ) -> tuple[Tensor, Tensor]:
         """Draw transitions uniformly, with replacement: (environment, transition), ``[P, B]`` each.
 
-        Element b of run p is a function of (``seeds[p]``, ``counter``, b) and of what the run's replay holds; each
-        transition has the same chance up to 2^-63 times their number.
+        Element b of run p is a function of (``seeds[p]``, ``stream``, ``counter``, b) and of what the run's replay
+        holds; each transition has the same chance up to 2^-63 times their number.
 
         Parameters
         ----------
@@ -270,7 +249,7 @@ class Replay:
         counts = self._counts()
         ends = counts.cumsum(dim=1)
         number = torch.arange(batch_size, device=seeds.device)
-        random_bits = torch_bits(seeds[:, None], Stream.REPLAY, counter, number)
+        random_bits = torch_bits(seeds[:, None], stream, counter, number)
         drawn = torch_integers(random_bits, ends[:, -1:])
         environment = (drawn[:, :, None] >= ends[:, None, :]).sum(dim=2)
         rank = drawn - (ends - counts).gather(1, environment)
@@ -298,9 +277,9 @@ class Replay:
             next_observations=self._observations(row, start + length, after_a_step=True),
         )
 
-    def sample(self, seeds: Tensor, counter: int | Tensor, batch_size: int) -> Batch:
+    def sample(self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY) -> Batch:
         """Draw ``batch_size`` transitions of every run: :meth:`fetch` of :meth:`indices`."""
-        return self.fetch(*self.indices(seeds, counter, batch_size))
+        return self.fetch(*self.indices(seeds, counter, batch_size, stream))
 
     def segment(self, start: int, end: int) -> dict[str, Tensor]:
         """Copy transitions ``[start, end)`` of all environments to the host; what is copied never changes again.

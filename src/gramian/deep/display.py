@@ -1,0 +1,119 @@
+"""What a person sees while a population trains: a live table on a terminal, plain lines elsewhere."""
+
+import math
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from gramian.deep.config import Config
+from gramian.progress import PLAIN_INTERVAL_S, duration
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.table import Table
+
+LAST_EPISODES = 100
+REFRESH_S = 0.5
+
+
+class Display:
+    """Follows a population.
+
+    Parameters
+    ----------
+    config
+        The population.
+    agent_steps
+        Where it stands when this process takes over.
+    """
+
+    def __init__(self, config: Config, agent_steps: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config = config
+        self._names = [run.name for run in config.runs]
+        self._returns: list[deque[float]] = [deque(maxlen=LAST_EPISODES) for _ in config.runs]
+        self._losses: list[tuple[float, float]] = [(math.nan, math.nan)] * len(config.runs)
+        self._states = [""] * len(config.runs)
+        self._steps = self._first = agent_steps
+        self._clock = clock
+        self._started = self._shown = clock()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.live import Live
+
+            self._live = Live(self._table(), console=Console(stderr=True), auto_refresh=False)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._show()
+        if self._live is not None:
+            self._live.stop()
+
+    def episode(self, run: int, raw_return: float) -> None:
+        """A game ended."""
+        self._returns[run].append(raw_return)
+
+    def metrics(self, losses: Sequence[float], penalties: Sequence[float]) -> None:
+        """The learner was looked at."""
+        self._losses = list(zip(losses, penalties, strict=True))
+
+    def state(self, run: int, state: str) -> None:
+        """Something befell a run."""
+        self._states[run] = state
+
+    def advance(self, agent_steps: int) -> None:
+        """The population has come to ``agent_steps``; shows itself when it is time to."""
+        self._steps = agent_steps
+        if self._clock() - self._shown >= (PLAIN_INTERVAL_S if self._live is None else REFRESH_S):
+            self._show()
+
+    def mean_return(self, run: int) -> float:
+        """Mean raw return of a run's last hundred games; NaN before the first."""
+        returns = self._returns[run]
+        return sum(returns) / len(returns) if returns else math.nan
+
+    def _show(self) -> None:
+        self._shown = self._clock()
+        if self._live is not None:
+            self._live.update(self._table(), refresh=True)
+            return
+        best = ", ".join(f"{name} {self.mean_return(run):.1f}" for run, name in enumerate(self._names[:4]))
+        more = f" and {len(self._names) - 4} more" if len(self._names) > 4 else ""
+        print(f"{self._headline()}; returns: {best}{more}", file=sys.stderr, flush=True)
+
+    def _headline(self) -> str:
+        total, frames = self._config.agent_steps, self._config.frames_per_agent_step
+        elapsed = self._clock() - self._started
+        paced = self._steps - self._first
+        speed = paced * len(self._names) / elapsed if elapsed > 0 else 0.0
+        left = f", {duration((total - self._steps) / paced * elapsed)} left" if paced and self._steps < total else ""
+        return (
+            f"{self._steps * frames:,} of {total * frames:,} frames ({self._steps / total:.0%}), "
+            f"{speed:,.0f} agent steps/s{left}"
+        )
+
+    def _table(self) -> "Table":
+        from rich.table import Table
+
+        table = Table(title=self._headline(), title_justify="left", box=None)
+        for heading in ("run", "return (last 100)", "games", "loss", "κ·penalty", ""):
+            table.add_column(heading, justify="left" if heading == "run" else "right")
+        for run, name in enumerate(self._names):
+            loss, penalty = self._losses[run]
+            table.add_row(
+                name,
+                f"{self.mean_return(run):.1f}",
+                str(len(self._returns[run])),
+                f"{loss:.4g}",
+                f"{penalty:.4g}",
+                self._states[run],
+            )
+        return table

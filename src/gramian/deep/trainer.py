@@ -1,0 +1,328 @@
+"""A population at work: environments, replay and learner, one agent step after the other.
+
+The trainer knows nothing of files. `Trainer.step` does one step of all environments and the updates that are due, and
+gives back what happened; whoever wants a log, a picture or a checkpoint takes it from there.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gramian.deep.batch import Batch
+from gramian.deep.config import Config
+from gramian.deep.environments import Environments
+from gramian.deep.learner import Learner, LearnerConfig
+from gramian.deep.networks import Kind as NetworkKind
+from gramian.deep.networks import NetworkSpec
+from gramian.deep.observations import FrameStack, ObservationSpec
+from gramian.deep.replay import Replay
+from gramian.deep.schedules import epsilon_at, updates_at
+from gramian.deep.streams import Stream
+
+NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
+"""The network made for each kind of game."""
+FEATURES: dict[NetworkKind, int] = {"nature": 512, "minatar": 128, "mlp": 64}
+"""Width of each network's features where the settings name none."""
+SEGMENT_BYTES = 256 << 20
+"""Frames of the replay that a checkpoint holds in memory at once."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A game that ended."""
+
+    run: int
+    environment: int
+    episode: int
+    raw_return: float
+    clipped_return: float
+    length_agent_steps: int
+    truncated: bool
+
+
+def network_spec(config: Config, observation: ObservationSpec, actions: int) -> NetworkSpec:
+    """The network of a population's runs.
+
+    Examples
+    --------
+    >>> from gramian.deep.arms import Arm
+    >>> from gramian.deep.config import load_preset, population
+    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
+    >>> network_spec(config, ObservationSpec((4,), np.float32, 1), actions=2).features_dim
+    64
+    """
+    settings = config.settings
+    kind = NETWORKS[config.runs[0].game.kind] if settings.network == "auto" else settings.network
+    return NetworkSpec(kind, observation.shape, actions, settings.features_dim or FEATURES[kind], settings.layer_norm)
+
+
+def make_environments(config: Config, threads: int = 0) -> Environments:
+    """The environments of a population; ``threads`` step Atari's emulators, 0 takes one for each core."""
+    settings, runs = config.settings, config.runs
+    return Environments(
+        [run.game for run in runs],
+        [run.seed for run in runs],
+        settings.envs_per_run,
+        settings.environment,
+        threads,
+    )
+
+
+class Trainer:
+    """A population in the middle of its training.
+
+    Parameters
+    ----------
+    config
+        What to train.
+    environments
+        As `make_environments` gives them for ``config``; the trainer closes them.
+    device
+        Where the learner lives.
+    replay_device
+        Where the replay lies; the learner's device where it is not given.
+    dtype
+        Of the networks.
+
+    Examples
+    --------
+    >>> from gramian.deep.arms import Arm
+    >>> from gramian.deep.config import load_preset, population
+    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0, 1]))
+    >>> trainer = Trainer(config, make_environments(config))
+    >>> for _ in range(100):
+    ...     episodes = trainer.step()
+    >>> trainer.agent_steps
+    100
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        environments: Environments,
+        *,
+        device: torch.device | str = "cpu",
+        replay_device: torch.device | str | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        settings, runs = config.settings, config.runs
+        self.config = config
+        self.device = torch.device(device)
+        self._replay_device = self.device if replay_device is None else torch.device(replay_device)
+        seeds = [run.seed for run in runs]
+        self.environments = environments
+        counts = self.environments.actions.tolist()
+        self.learner = Learner(
+            network_spec(config, self.environments.observation, max(counts)),
+            LearnerConfig(
+                learning_rate=tuple(
+                    settings.learning_rate if run.learning_rate is None else run.learning_rate for run in runs
+                ),
+                adam_epsilon=settings.adam_epsilon,
+                loss=settings.loss,
+                double_q=settings.double_q,
+                weight_decay=settings.weight_decay,
+                max_grad_norm=settings.max_grad_norm or None,
+                target_period_updates=settings.target_period_agent_steps // settings.update_period_agent_steps,
+            ),
+            seeds,
+            [run.arm for run in runs],
+            counts,
+            device=self.device,
+            dtype=dtype,
+        )
+        self.replay = Replay(
+            self.environments.observation,
+            len(runs),
+            settings.envs_per_run,
+            settings.replay_capacity,
+            n_step=settings.n_step,
+            gamma=settings.gamma,
+            device=self._replay_device,
+        )
+        self.stack = FrameStack(self.environments.observation, self.environments.shape, self.device)
+        self.agent_steps = 0
+        """Agent steps that each run has taken, over all its environments."""
+        self._seeds = torch.tensor(seeds, dtype=torch.int64, device=self._replay_device)
+        # Updates that fell due while a replay that was not saved filled up again; they are never made up for.
+        self._dropped_updates = 0
+        self._learns_from = 0
+        # the running games: their numbers, what they have brought so far and how long they have lasted
+        self._games = np.zeros(self.environments.shape, np.int64)
+        self._raw, self._clipped = np.zeros((2, *self.environments.shape))
+        self._lengths = np.zeros(self.environments.shape, np.int64)
+        first = self.environments.reset()
+        frames = torch.from_numpy(first.frames)
+        self.replay.begin(frames.to(self._replay_device))
+        self.stack.push(frames.to(self.device), torch.from_numpy(first.started).to(self.device))
+
+    @property
+    def done(self) -> bool:
+        """Whether all agent steps have been taken."""
+        return self.agent_steps >= self.config.agent_steps
+
+    @property
+    def frames(self) -> int:
+        """Emulator frames of each run so far."""
+        return self.agent_steps * self.config.frames_per_agent_step
+
+    @property
+    def epsilon(self) -> float:
+        """Share of random actions at the next step."""
+        return epsilon_at(self.config.settings, self.agent_steps)
+
+    def step(self) -> list[Episode]:
+        """Act once in every environment, store what came of it, do the updates that are due.
+
+        Returns
+        -------
+        list of Episode
+            The games that ended by this step.
+        """
+        settings = self.config.settings
+        actions = self.learner.act(self.stack.observations, self.epsilon, self.replay.added)
+        outcome = self.environments.step(actions.cpu().numpy())
+        rewards = np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
+        terminal = outcome.terminated | outcome.life_lost if settings.terminal_on_life_loss else outcome.terminated
+
+        frames = torch.from_numpy(outcome.frames).to(self.device)
+        self.replay.add(
+            actions.to(self._replay_device),
+            self._stored(rewards),
+            self._stored(terminal),
+            self._stored(outcome.truncated),
+            frames.to(self._replay_device),
+            self._stored(outcome.started),
+            self._stored(outcome.final_frames) if outcome.truncated.any() else None,
+        )
+        self.stack.push(frames, torch.from_numpy(outcome.started).to(self.device))
+        self.agent_steps += settings.envs_per_run
+        self._learn()
+
+        self._raw += outcome.rewards
+        self._clipped += rewards
+        self._lengths += 1
+        return self._ended(outcome.started, outcome.truncated) if outcome.started.any() else []
+
+    def diagnose(self) -> dict[str, NDArray[np.float64]]:
+        """What the logs record of each run, ``[P]`` each, from a batch that is drawn for this purpose alone."""
+        batch = self._sample(self.learner.updates, Stream.DIAGNOSE)
+        numbers = self.learner.diagnose(batch)
+        together = torch.stack(list(numbers.values())).double().cpu().numpy()
+        return dict(zip(numbers, together, strict=True))
+
+    def diverged_at(self) -> list[int]:
+        """For each run, the update at which it was first seen not to be finite, or -1."""
+        return [int(update) for update in self.learner.diverged_at.tolist()]
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the runs share, as named tensors; what they have learned is `run_states`."""
+        named: dict[str, Any] = {
+            f"environments.{name}": torch.from_numpy(np.array(array))
+            for name, array in self.environments.state().items()
+        }
+        named |= {f"replay.{name}": tensor for name, tensor in self.replay.state().items()}
+        named |= {
+            "stack": self.stack.frames.cpu(),
+            "games": torch.from_numpy(self._games),
+            "raw_returns": torch.from_numpy(self._raw),
+            "clipped_returns": torch.from_numpy(self._clipped),
+            "lengths": torch.from_numpy(self._lengths),
+            "counters": torch.tensor([self.agent_steps, self._dropped_updates, self._learns_from]),
+        }
+        return {name: tensor.contiguous() for name, tensor in named.items()}
+
+    def run_states(self) -> list[dict[str, Tensor]]:
+        """What each run has learned, as named tensors."""
+        whole = {name: tensor.cpu() for name, tensor in self.learner.state_dict().items()}
+        return [
+            {name: tensor if name == "updates" else tensor[run : run + 1].clone() for name, tensor in whole.items()}
+            for run in range(len(self.config.runs))
+        ]
+
+    def segments(self, start: int | None) -> Iterator[tuple[int, int, dict[str, Tensor]]]:
+        """The replay's transitions from ``start`` on, or all that are needed, in parts of bounded size."""
+        count = self.environments.shape[0] * self.environments.shape[1]
+        part = max(1, SEGMENT_BYTES // (count * self.environments.observation.frame_bytes))
+        first = self.replay.oldest if start is None else max(start, self.replay.oldest)
+        for begin in range(first, self.replay.added, part):
+            end = min(begin + part, self.replay.added)
+            yield begin, end, self.replay.segment(begin, end)
+
+    def restore(
+        self, state: dict[str, Tensor], runs: list[dict[str, Tensor]], segments: Sequence[dict[str, Tensor]]
+    ) -> None:
+        """Go on from a state that `state`, `run_states` and `segments` gave.
+
+        Without segments the replay is empty. As many agent steps as the prefill has pass before the next update, and
+        the updates that were due in them are left out.
+        """
+        self.learner.load_state_dict(
+            {
+                name: tensor if name == "updates" else torch.cat([run[name] for run in runs])
+                for name, tensor in runs[0].items()
+            }
+        )
+        self.environments.restore(
+            {
+                name.removeprefix("environments."): tensor.numpy()
+                for name, tensor in state.items()
+                if name.startswith("environments.")
+            }
+        )
+        self.replay.load(
+            {name.removeprefix("replay."): tensor for name, tensor in state.items() if name.startswith("replay.")},
+            segments,
+        )
+        self.stack.frames.copy_(state["stack"])
+        self._games[:] = state["games"].numpy()
+        self._raw[:] = state["raw_returns"].numpy()
+        self._clipped[:] = state["clipped_returns"].numpy()
+        self._lengths[:] = state["lengths"].numpy()
+        self.agent_steps, self._dropped_updates, self._learns_from = state["counters"].tolist()
+        if self.agent_steps and not len(segments):
+            self._learns_from = self.agent_steps + self.config.settings.prefill_agent_steps
+
+    def close(self) -> None:
+        """Stop the emulators."""
+        self.environments.close()
+
+    def _stored(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self._replay_device)
+
+    def _learn(self) -> None:
+        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates
+        if self.agent_steps < self._learns_from:
+            self._dropped_updates += due - self.learner.updates
+            return
+        while self.learner.updates < due:
+            self.learner.update(self._sample(self.learner.updates, Stream.REPLAY))
+
+    def _sample(self, counter: int, stream: Stream) -> Batch:
+        batch = self.replay.sample(self._seeds, counter, self.config.settings.batch_size, stream)
+        if self._replay_device == self.device:
+            return batch
+        return Batch(*(tensor.to(self.device) for tensor in batch))
+
+    def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
+        episodes = [
+            Episode(
+                run=int(run),
+                environment=int(environment),
+                episode=int(self._games[run, environment]),
+                raw_return=float(self._raw[run, environment]),
+                clipped_return=float(self._clipped[run, environment]),
+                length_agent_steps=int(self._lengths[run, environment]),
+                truncated=bool(truncated[run, environment]),
+            )
+            for run, environment in np.argwhere(ended)
+        ]
+        self._games[ended] += 1
+        for sums in (self._raw, self._clipped, self._lengths):
+            sums[ended] = 0
+        return episodes
