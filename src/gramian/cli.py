@@ -31,6 +31,7 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
 }
 
@@ -109,10 +110,12 @@ def _parse(function: Callable[[Any], int], arguments: list[str], *, prog: str) -
     hints = get_type_hints(function)
     hints.pop("return", None)
     (options,) = hints.values()
+    # Options whose defaults depend on other options (a preset) say so themselves.
+    default = options.defaults(arguments) if hasattr(options, "defaults") else None
     complaint = io.StringIO()
     try:
         with contextlib.redirect_stderr(complaint):
-            return tyro.cli(options, args=arguments, prog=prog, description=function.__doc__)
+            return tyro.cli(options, args=arguments, prog=prog, description=function.__doc__, default=default)
     except SystemExit as leaving:
         if leaving.code in (0, None):
             raise

@@ -116,6 +116,7 @@ class Checkpoints:
         runs: Mapping[str, Tensors],
         segments: Iterable[tuple[int, int, Tensors]] = (),
         segments_from: int | None = None,
+        kept: int = KEPT,
     ) -> None:
         """Write a checkpoint and drop those that are no longer kept.
 
@@ -129,6 +130,8 @@ class Checkpoints:
             New transitions of the replay: ``(first, end, tensors)``, each going on where the one before ended.
         segments_from
             The oldest transition that is still needed; None where the replay is not saved.
+        kept
+            How many checkpoints stay, this one included.
 
         Raises
         ------
@@ -158,7 +161,7 @@ class Checkpoints:
             "files": {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *states]},
         }
         replace_text(self._own / f"{agent_steps}.json", json.dumps(manifest, indent=1) + "\n")
-        self._drop_old()
+        self._drop_old(kept)
 
     def load(self) -> Checkpoint | None:
         """The newest checkpoint that is whole, or None where there has never been one.
@@ -213,9 +216,9 @@ class Checkpoints:
     def _steps(self) -> list[int]:
         return sorted(int(path.stem) for path in self._own.glob("*.json") if path.stem.isdigit())
 
-    def _drop_old(self) -> None:
-        """Remove all checkpoints but the newest `KEPT`, and whatever a killed process left half done."""
-        for step in self._steps()[:-KEPT]:
+    def _drop_old(self, kept_count: int) -> None:
+        """Remove all checkpoints but the newest, and whatever a killed process left half done."""
+        for step in self._steps()[:-kept_count]:
             (self._own / f"{step}.json").unlink()
         kept = {self.folder / name for name in self._known_sums()}
         folders = [self._own, *(self.folder / run / "checkpoints" for run in self.runs)]

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import tyro
 
 from gramian.deep.arms import Arm
 from gramian.deep.environments.options import EnvironmentOptions
@@ -89,7 +91,7 @@ class Settings:
     checkpoint_period_agent_steps: int = 250_000
     """Agent steps between two checkpoints."""
 
-    environment: EnvironmentOptions = field(default_factory=EnvironmentOptions)
+    environment: Annotated[EnvironmentOptions, tyro.conf.arg(name="")] = field(default_factory=EnvironmentOptions)
     """Settings of the emulators."""
 
     def __post_init__(self) -> None:

@@ -71,7 +71,7 @@ def check_fits(bill: Bill, device: torch.device, replay_device: torch.device) ->
         if needed > free:
             other = needed - bill.replay_bytes if place == replay_device else needed
             share = max(0, free - other) / max(1, bill.replay_bytes)
-            advice = f"--replay-capacity {int(bill.capacity * share):,} would fit" if share > 0.01 else "use fewer runs"
+            advice = f"--replay-capacity {int(bill.capacity * share):_} would fit" if share > 0.01 else "use fewer runs"
             raise UserError(
                 f"{needed / 1e9:.1f} GB are needed on {place.type} and {max(0, free) / 1e9:.1f} GB are free; {advice}"
             )

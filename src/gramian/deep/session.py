@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from gramian.deep.arms import parse_arm
-from gramian.deep.checkpoint import Checkpoint, Checkpoints
+from gramian.deep.checkpoint import KEPT, Checkpoint, Checkpoints
 from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.display import Display
 from gramian.deep.games import find_game
@@ -290,6 +290,7 @@ class _Session:
             runs=dict(zip(names, trainer.run_states(), strict=True)),
             segments=trainer.segments(self.checkpoints.segments_end) if with_replay else (),
             segments_from=trainer.replay.oldest if with_replay else None,
+            kept=1 if final else KEPT,
         )
         self._status("running")
 

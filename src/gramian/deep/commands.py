@@ -1,0 +1,87 @@
+"""``gramian train``."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Self
+
+import torch
+import tyro
+
+from gramian.deep.arms import parse_arm
+from gramian.deep.config import Config, Settings, load_preset, population
+from gramian.deep.games import find_game
+from gramian.deep.session import resume, train
+from gramian.errors import UserError
+
+PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
+"""The preset for each kind of game where none is named."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What to train, and where. Every value of the preset can be overridden; the defaults shown are the preset's."""
+
+    game: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """The paper's or ALE's name (seaquest, SpaceInvaders), minatar/breakout, or cartpole; may be given again."""
+    arm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """KIND[:KAPPA][:uncentered] with KIND dqn, decor, gram, gram-unbiased, norm, cross, l2 or dr3; may be given again.
+    Games × arms × seeds make one population."""
+    seeds: tuple[int, ...] = (0,)
+    """One run for each."""
+    preset: str = ""
+    """author, nature, dopamine, minatar, cartpole, smoke, or your own .toml; the default goes with the game."""
+    out: Path | None = None
+    """Folder of the population; each run gets its own below it."""
+    resume: Path | None = None
+    """Go on with the population in this folder, the one that was given as --out; takes no other settings."""
+    device: str = "auto"
+    """cpu, cuda or auto."""
+    replay_device: str = "auto"
+    """Where the replay lies: cpu, cuda, or auto for the learner's device."""
+    checkpoint_replay: bool = True
+    """Save the replay with the checkpoints, so that a resumed run is the one that was never interrupted."""
+    tensorboard: bool = False
+    """Write TensorBoard's files too (extra 'tensorboard')."""
+    torch_threads: int = 1
+    """Threads of torch on the CPU: more than one starve the emulators."""
+    settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
+
+    @classmethod
+    def defaults(cls, arguments: Sequence[str]) -> Self:
+        """The options of the preset that ``arguments`` name, for the command line to override."""
+        preset = _value_of("--preset", arguments)
+        if preset is None:
+            game = _value_of("--game", arguments)
+            preset = "author" if game is None else PRESET_FOR[find_game(game).kind]
+        return cls(preset=preset, settings=load_preset(preset))
+
+
+def train_command(options: TrainOptions) -> int:
+    """Train a population of runs: games × arms × seeds."""
+    torch.set_num_threads(options.torch_threads)
+    places = {"device": options.device, "replay_device": options.replay_device, "tensorboard": options.tensorboard}
+    if options.resume is not None:
+        if options.game or options.arm or options.out is not None:
+            raise UserError("--resume goes on with what was begun; leave --game, --arm and --out away")
+        folder = resume(options.resume, **places)  # type: ignore[arg-type]
+    else:
+        for name in ("game", "arm", "out"):
+            if not getattr(options, name):
+                raise UserError(f"--{name} is missing; for instance --game seaquest --arm gram --out runs/first")
+        arms = [parse_arm(arm, options.settings.kappa) for arm in options.arm]
+        runs = population(options.game, arms, options.seeds)
+        config = Config(options.preset, options.settings, runs)
+        folder = train(config, options.out, checkpoint_replay=options.checkpoint_replay, **places)  # type: ignore[arg-type]
+    print(f"runs in {folder}", file=sys.stderr)
+    return 0
+
+
+def _value_of(option: str, arguments: Sequence[str]) -> str | None:
+    for place, argument in enumerate(arguments):
+        if argument == option and place + 1 < len(arguments):
+            return arguments[place + 1]
+        if argument.startswith(f"{option}="):
+            return argument.partition("=")[2]
+    return None
