@@ -36,7 +36,7 @@ def gymnasium_stack(title):
     return FrameStackObservation(env, 4, padding_type="zero")
 
 
-@pytest.mark.parametrize("title", ["Breakout", "Seaquest", "MsPacman"])
+@pytest.mark.parametrize("title", ["Breakout", "SpaceInvaders", "MsPacman"])
 def test_it_plays_as_gymnasium_s_preprocessing_and_stacking_do(title):
     environments = make(title)
     reference = gymnasium_stack(title)
@@ -157,7 +157,7 @@ def test_a_lost_life_does_not_end_the_game():
 def test_rewards_are_raw():
     environments = make("ms_pacman")
     environments.reset()
-    assert max(step["rewards"].max() for step in play(environments, random_actions(environments, 60))) >= 10
+    assert max(step["rewards"].max() for step in play(environments, random_actions(environments, 200))) >= 10
 
 
 @pytest.mark.parametrize(("frames", "steps"), [(40, 10), (42, 11)])
