@@ -1,95 +1,83 @@
-"""What a population will take of the memory, said before anything is allocated."""
+"""How much memory there is, and whether what a run asks for fits into it."""
 
-import math
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
 
-from gramian.deep.config import Config
-from gramian.deep.networks import NetworkSpec, parameter_shapes
-from gramian.deep.observations import ObservationSpec
-from gramian.deep.replay import bytes_needed
 from gramian.errors import UserError
 
-RESERVE_BYTES = 512 << 20
-"""Left for activations, the emulators and the interpreter."""
-LEARNER_COPIES = 6
-"""Online and target weights, Adam's two moments, a gradient and a temporary of the optimiser."""
+_CGROUP_FILES = (  # limit, use and statistics of the control group that a container runs in: version 2, version 1
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
 
 
-@dataclass(frozen=True)
-class Bill:
-    """Bytes that a population allocates.
+def available_bytes(device: str | torch.device = "cpu") -> int:
+    """Bytes that can still be allocated: on a GPU its free memory, else the host's within the container's limit.
 
     Examples
     --------
-    >>> print(Bill(replay_bytes=7_100_000_000, learner_bytes=40_000_000, capacity=1_000_000, runs=1))
-    memory: 7.10 GB of replay (1 run × 1,000,000 transitions) + 0.04 GB of learner
+    >>> available_bytes("cpu") > 0
+    True
     """
-
-    replay_bytes: int
-    learner_bytes: int
-    capacity: int
-    runs: int
-
-    def __str__(self) -> str:
-        runs = f"{self.runs} run" + ("s" if self.runs > 1 else "")
-        return (
-            f"memory: {self.replay_bytes / 1e9:.2f} GB of replay ({runs} × {self.capacity:,} transitions)"
-            f" + {self.learner_bytes / 1e9:.2f} GB of learner"
-        )
+    device = torch.device(device)
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    return min(_host_available(Path("/proc/meminfo")), _container_available(Path("/sys/fs/cgroup")))
 
 
-def memory_bill(config: Config, observation: ObservationSpec, network: NetworkSpec, dtype: torch.dtype) -> Bill:
-    """Add up what the population will allocate."""
-    settings, runs = config.settings, len(config.runs)
-    parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
-    return Bill(
-        replay_bytes=bytes_needed(observation, runs, settings.envs_per_run, settings.replay_capacity),
-        learner_bytes=LEARNER_COPIES * runs * parameters * dtype.itemsize,
-        capacity=settings.replay_capacity,
-        runs=runs,
-    )
+def memory_bill(items: Mapping[str, int], device: str | torch.device, advice: str) -> str:
+    """Give one line that says what will be allocated on ``device``; nothing is allocated here.
 
-
-def check_fits(bill: Bill, device: torch.device, replay_device: torch.device) -> None:
-    """Make sure that the bill can be paid.
+    Parameters
+    ----------
+    items
+        Bytes of each thing.
+    advice
+        What makes it smaller: the flag to use.
 
     Raises
     ------
     UserError
-        If it cannot, with the numbers and what helps.
-    """
-    if device == replay_device:
-        parts = [(device, bill.replay_bytes + bill.learner_bytes)]
-    else:
-        parts = [(device, bill.learner_bytes), (replay_device, bill.replay_bytes)]
-    for place, needed in parts:
-        free = free_bytes(place) - RESERVE_BYTES
-        if needed > free:
-            other = needed - bill.replay_bytes if place == replay_device else needed
-            share = max(0, free - other) / max(1, bill.replay_bytes)
-            advice = f"--replay-capacity {int(bill.capacity * share):_} would fit" if share > 0.01 else "use fewer runs"
-            raise UserError(
-                f"{needed / 1e9:.1f} GB are needed on {place.type} and {max(0, free) / 1e9:.1f} GB are free; {advice}"
-            )
-
-
-def free_bytes(device: torch.device) -> int:
-    """Bytes that can still be allocated on a device.
+        If it does not fit.
 
     Examples
     --------
-    >>> free_bytes(torch.device("cpu")) > 0
-    True
+    >>> memory_bill({"replay": 7_090_000_000, "networks": 60_000_000}, "cpu", "lower --capacity").split(";")[0]
+    'memory on cpu: 7.15 GB (replay 7.09 GB, networks 0.06 GB)'
     """
-    if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
-    table = Path("/proc/meminfo")
-    if table.exists():
-        for line in table.read_text(encoding="ascii").splitlines():
+    total = sum(items.values())
+    parts = ", ".join(f"{name} {_gigabytes(size)}" for name, size in items.items())
+    available = available_bytes(device)
+    if total > available:
+        raise UserError(
+            f"not enough memory on {device}: {_gigabytes(total)} are needed ({parts}) and {_gigabytes(available)} are "
+            f"free; {advice}"
+        )
+    return f"memory on {device}: {_gigabytes(total)} ({parts}); {_gigabytes(available)} are free"
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.2f} GB"
+
+
+def _host_available(meminfo: Path) -> int:
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _container_available(root: Path) -> int:
+    for limit_name, used_name, statistics_name in _CGROUP_FILES:
+        limit, used, statistics = root / limit_name, root / used_name, root / statistics_name
+        if limit.exists() and used.exists() and limit.read_text().strip() != "max":
+            lines = statistics.read_text().splitlines() if statistics.exists() else []
+            values = dict(line.split() for line in lines)
+            # file pages that the kernel gives back when memory is asked for count as used
+            reclaimable = int(values.get("total_inactive_file", values.get("inactive_file", "0")))
+            return int(limit.read_text()) - int(used.read_text()) + reclaimable
+    return 2**62

@@ -365,8 +365,8 @@ class Replay:
         if segments:
             self._first.copy_(state["first"])
             self._last.copy_(state["last"])
-        else:  # the frames before the waiting ones are lost: begin with the first stack that needs none of them
-            self._first.copy_(added + ages.to(torch.int64).clamp(max=self.spec.stack - 1))
+        else:  # the frames before the waiting ones are lost: begin where no stack can reach back to them
+            self._first.copy_(added + torch.where(ages > 0, self.spec.stack - 1, 0))
             self._last.fill_(added - 1)
 
     def _append(self, segment: dict[str, Tensor]) -> None:

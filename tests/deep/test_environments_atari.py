@@ -1,0 +1,277 @@
+import inspect
+
+import ale_py
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from ale_py import roms
+from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
+from tests.deep.environment_checks import check_independence, check_restore, play, random_actions, snapshot
+
+from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments
+from gramian.deep.environments import atari as atari_module
+from gramian.deep.games import PAPER_TITLES, find_game
+from gramian.deep.observations import FrameStack
+from gramian.deep.streams import Stream, bits
+from gramian.errors import UserError
+
+cv2 = pytest.importorskip("cv2", reason="Gymnasium's preprocessing needs OpenCV")
+gymnasium.register_envs(ale_py)
+
+
+def make(*names, seeds=None, each=1, threads=2, **options):
+    games = [find_game(name) for name in names]
+    seeds = list(range(len(games))) if seeds is None else seeds
+    return Environments(games, seeds, each, EnvironmentOptions(atari=AtariOptions(**options)), threads)
+
+
+def gymnasium_stack(title):
+    env = gymnasium.make(
+        f"ALE/{title}-v5", frameskip=1, repeat_action_probability=0.0, full_action_space=False, obs_type="rgb"
+    )
+    env = AtariPreprocessing(
+        env, noop_max=0, frame_skip=4, screen_size=84, terminal_on_life_loss=False, grayscale_obs=True
+    )
+    return FrameStackObservation(env, 4, padding_type="zero")
+
+
+@pytest.mark.parametrize("title", ["Breakout", "SpaceInvaders", "MsPacman"])
+def test_it_plays_as_gymnasium_s_preprocessing_and_stacking_do(title):
+    environments = make(title)
+    reference = gymnasium_stack(title)
+    stack = FrameStack(environments.observation, environments.shape)
+    step = environments.reset()
+    games, lives, raw_return, reference_return, lost = 0, 0, 0.0, 0.0, 0
+    for action in random_actions(environments, 900):
+        observation = stack.push(torch.from_numpy(step.frames), torch.from_numpy(step.started))[0, 0].numpy()
+        if step.started:
+            expected, info = reference.reset(seed=games)
+            games, lives = games + 1, info["lives"]
+        np.testing.assert_array_equal(observation, expected)
+        step = environments.step(action)
+        expected, reward, terminated, truncated, info = reference.step(action.item())
+        life_lost = info["lives"] < lives and not terminated
+        lives = info["lives"]
+        assert (step.rewards.item(), step.terminated.item()) == (reward, terminated)
+        assert (step.truncated.item(), step.life_lost.item()) == (truncated, life_lost)
+        lost += life_lost
+        raw_return += step.rewards.item()
+        reference_return += reward
+    assert games > 1
+    assert lost > 1
+    assert raw_return == reference_return > 0
+
+
+class RawGame:
+    """The emulator itself, with the preprocessing written out."""
+
+    def __init__(self, id_, seed, sticky, noops=0):
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+        self.ale = ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", sticky)
+        self.ale.setInt("random_seed", seed)
+        self.ale.loadROM(roms.get_rom_path(id_))
+        self.ale.reset_game()
+        for _ in range(noops):
+            self.ale.act(0)
+
+    def frame(self, *screens):
+        return cv2.resize(np.maximum.reduce(screens), (84, 84), interpolation=cv2.INTER_AREA)
+
+    def first(self):
+        return self.frame(self.ale.getScreenGrayscale())
+
+    def step(self, action):
+        meaning, reward, screens = self.ale.getMinimalActionSet()[action], 0, []
+        for _ in range(4):
+            reward += self.ale.act(meaning)
+            screens.append(self.ale.getScreenGrayscale())
+            if self.ale.game_over():
+                break
+        return self.frame(*screens[-2:]), reward, self.ale.game_over()
+
+
+def episode_seed(run_seed, environment, episode):
+    return int(bits(run_seed, Stream.EPISODE, environment, episode)) >> 33
+
+
+def test_with_sticky_actions_an_episode_is_the_emulator_s_with_the_episode_s_seed():
+    environments = make("breakout", seeds=[9], each=2, sticky_probability=0.25)
+    step = environments.reset()
+    episodes, games = [0, 0], [None, None]
+    for actions in random_actions(environments, 500):
+        for e in range(2):
+            if step.started[0, e]:
+                games[e] = RawGame("breakout", episode_seed(9, e, episodes[e]), 0.25)
+                np.testing.assert_array_equal(step.frames[0, e], games[e].first())
+                episodes[e] += 1
+        step = environments.step(actions)
+        for e in range(2):
+            frame, reward, over = games[e].step(actions[0, e])
+            assert (step.rewards[0, e], step.terminated[0, e]) == (reward, over)
+            if not over:
+                np.testing.assert_array_equal(step.frames[0, e], frame)
+    assert min(episodes) > 1
+
+
+def test_sticky_actions_change_the_game():
+    plain, sticky = make("breakout"), make("breakout", sticky_probability=0.25)
+    plain.reset()
+    sticky.reset()
+    actions = random_actions(plain, 60)
+    assert any(
+        (a["frames"] != b["frames"]).any() for a, b in zip(play(plain, actions), play(sticky, actions), strict=True)
+    )
+
+
+def test_a_game_begins_with_0_to_noop_max_frames_of_no_op():
+    starts = [RawGame("pong", 0, 0.0, noops=n).first().tobytes() for n in range(4)]
+    assert len(set(starts)) > 1
+    environments = make("pong", each=16, noop_max=3)
+    seen = {frame.tobytes() for frame in environments.reset().frames[0]}
+    assert seen == set(starts)
+
+
+def test_without_no_ops_every_game_begins_alike():
+    frames = make("pong", each=3).reset().frames[0]
+    assert all(np.array_equal(frame, RawGame("pong", 0, 0.0).first()) for frame in frames)
+
+
+def test_a_lost_life_does_not_end_the_game():
+    environments = make("breakout")
+    step = environments.reset()
+    lost = 0
+    for action in random_actions(environments, 1000):
+        step = environments.step(action)
+        if step.terminated:
+            break
+        assert not step.started
+        lost += int(step.life_lost.item())
+    assert step.terminated
+    assert step.started
+    assert not step.life_lost  # the last of the five lives is the game's end and no loss of a life beside it
+    assert lost == 4
+
+
+def test_rewards_are_raw():
+    environments = make("ms_pacman")
+    environments.reset()
+    assert max(step["rewards"].max() for step in play(environments, random_actions(environments, 200))) >= 10
+
+
+@pytest.mark.parametrize(("frames", "steps"), [(40, 10), (42, 11)])
+def test_the_time_limit_truncates_with_the_frame_that_would_have_been_shown(frames, steps):
+    limited, unlimited = make("seaquest", max_episode_frames=frames), make("seaquest")
+    first = limited.reset().frames.copy()
+    unlimited.reset()
+    actions = random_actions(limited, 2 * steps)
+    expected = play(unlimited, actions[:steps])
+    history = play(limited, actions)
+    assert [bool(step["truncated"]) for step in history] == ([False] * (steps - 1) + [True]) * 2
+    assert [bool(step["started"]) for step in history] == ([False] * (steps - 1) + [True]) * 2
+    assert not any(step["terminated"].any() for step in history)
+    np.testing.assert_array_equal(history[steps - 1]["final_frames"][0], expected[-1]["frames"][0, 0])
+    np.testing.assert_array_equal(history[steps - 1]["frames"], first)
+
+
+def test_every_option_of_the_emulator_is_set_explicitly(monkeypatch):
+    given = {}
+
+    class Recorder(atari_module.AtariVectorEnv):
+        def __init__(self, *args, **kwargs):
+            given.update(kwargs)
+            super().__init__(*args, **kwargs)
+
+    monkeypatch.setattr(atari_module, "AtariVectorEnv", Recorder)
+    make("pong", noop_max=30, threads=1)
+    parameters = inspect.signature(Recorder.__mro__[1].__init__).parameters.values()
+    options = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY} - {"continuous_action_threshold"}
+    assert set(given) == options
+    assert given["reward_clipping"] is given["episodic_life"] is given["life_loss_info"] is False
+    assert given["use_fire_reset"] is False
+
+
+def test_games_with_different_action_counts_share_a_population_and_play_as_if_alone():
+    names, seeds = ["pong", "breakout", "seaquest", "pong"], [3, 4, 5, 6]
+    together = make(*names, seeds=seeds, each=2, sticky_probability=0.25)
+    assert together.actions.tolist() == [6, 4, 18, 6]
+    together.reset()
+    actions = random_actions(together, 80)
+    history = play(together, actions)
+    for run, (name, seed) in enumerate(zip(names, seeds, strict=True)):
+        alone = make(name, seeds=[seed], each=2, sticky_probability=0.25)
+        alone.reset()
+        for mine, whole in zip(play(alone, actions[:, run : run + 1]), history, strict=True):
+            np.testing.assert_array_equal(mine["frames"][0], whole["frames"][run])
+            np.testing.assert_array_equal(mine["rewards"][0], whole["rewards"][run])
+
+
+def test_all_actions_are_18():
+    assert make("pong", full_actions=True).actions.tolist() == [18]
+
+
+def test_fire_reset_serves_the_ball():
+    plain, fired = make("breakout"), make("breakout", fire_reset=True)
+    plain.reset()
+    fired.reset()
+    still = np.zeros((12, 1, 1), np.int64)
+    assert not np.array_equal(play(plain, still)[-1]["frames"], play(fired, still)[-1]["frames"])
+
+
+@pytest.mark.parametrize("before", [0, 1, 260])
+@pytest.mark.parametrize("random_game", [False, True])
+def test_restore_gives_the_same_continuation(before, random_game):
+    options = {"sticky_probability": 0.25, "noop_max": 30} if random_game else {}
+    history = check_restore(lambda: make("breakout", "pong", each=2, **options), before, 300)
+    assert any(step["terminated"].any() for step in history)
+    assert any(step["life_lost"].any() for step in history)
+
+
+def test_restore_after_a_step_that_truncated_gives_that_step_again():
+    check_restore(lambda: make("breakout", "breakout", max_episode_frames=80), 20, 50)
+
+
+@pytest.mark.parametrize("name", ["freeway", "assault", "hero"])
+def test_an_episode_does_not_depend_on_the_one_before(name):
+    # in these games the emulator's memory would survive a reset that does not load the cartridge again
+    histories = []
+    for seed in (1, 2):
+        environments = make(name, max_episode_frames=160)
+        environments.reset()
+        play(environments, random_actions(environments, 40, seed))
+        histories.append(play(environments, random_actions(environments, 39)))
+    for mine, theirs in zip(*histories, strict=True):
+        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
+
+
+def test_a_run_s_episodes_do_not_depend_on_the_population():
+    options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
+    check_independence(find_game("breakout"), options, 220)
+
+
+def test_the_number_of_threads_does_not_matter():
+    histories = []
+    for threads in (1, 3):
+        environments = make("breakout", each=4, threads=threads, sticky_probability=0.25)
+        environments.reset()
+        histories.append(play(environments, random_actions(environments, 50)))
+    for mine, theirs in zip(*histories, strict=True):
+        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
+
+
+@pytest.mark.parametrize("title", PAPER_TITLES)
+def test_every_game_of_the_paper_plays(title):
+    environments = make(title, threads=1)
+    step = snapshot(environments.reset())
+    assert step["frames"].shape == (1, 1, 84, 84)
+    environments.step(environments.actions[:, None] - 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("frame_skip", 0), ("stack", 0), ("noop_max", -1), ("max_episode_frames", 0), ("sticky_probability", -0.1)],
+)
+def test_options_outside_their_range_are_errors(option, value):
+    with pytest.raises(UserError, match=f"{option} = {value} is"):
+        AtariOptions(**{option: value})

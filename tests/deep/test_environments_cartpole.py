@@ -1,0 +1,116 @@
+import gymnasium
+import numpy as np
+import pytest
+from tests.deep.environment_checks import check_independence, check_restore, random_actions, snapshot
+
+from gramian.deep.environments import CartPoleOptions, EnvironmentOptions, Environments
+from gramian.deep.games import find_game
+from gramian.deep.streams import Stream, bits
+from gramian.errors import UserError
+
+CARTPOLE = find_game("cartpole")
+
+
+def make(limit=500, runs=2, each=2):
+    options = EnvironmentOptions(cartpole=CartPoleOptions(max_episode_steps=limit))
+    return Environments([CARTPOLE] * runs, list(range(runs)), each, options)
+
+
+def test_it_plays_gymnasium_s_cartpole_with_the_seed_of_each_episode():
+    environments = make(runs=1, each=1)
+    reference = gymnasium.make("CartPole-v1")
+    step = environments.reset()
+    episode = 0
+    for action in random_actions(environments, 300):
+        if step.started:
+            seed = int(bits(0, Stream.EPISODE, 0, episode)) >> 33
+            observation, _ = reference.reset(seed=seed)
+            np.testing.assert_array_equal(step.frames[0, 0], observation)
+            episode += 1
+        step = environments.step(action)
+        observation, reward, terminated, truncated, _ = reference.step(action.item())
+        assert (step.rewards.item(), step.terminated.item(), step.truncated.item()) == (reward, terminated, truncated)
+        if not terminated:
+            np.testing.assert_array_equal(step.frames[0, 0], observation)
+    assert episode > 5
+
+
+def test_the_time_limit_truncates_and_keeps_the_last_frame():
+    environments = make(limit=3)
+    environments.reset()
+    steps = [snapshot(environments.step(np.array([[0, 1], [0, 1]]))) for _ in range(6)]
+    assert [bool(step["truncated"].all()) for step in steps] == [False, False, True] * 2
+    assert [bool(step["started"].all()) for step in steps] == [False, False, True] * 2
+    assert not any(step["terminated"].any() for step in steps)
+    last = steps[2]
+    assert np.abs(last["final_frames"].reshape(2, 2, 4) - steps[1]["frames"]).max() < 1
+    assert not np.array_equal(last["final_frames"].reshape(2, 2, 4), last["frames"])
+
+
+@pytest.mark.parametrize("before", [0, 1, 47, 300])
+def test_restore_gives_the_same_continuation(before):
+    history = check_restore(lambda: make(limit=40), before, 300)
+    assert any(step["truncated"].any() for step in history)
+    assert any(step["terminated"].any() for step in history)
+
+
+def test_a_run_s_episodes_do_not_depend_on_the_population():
+    histories = check_independence(CARTPOLE, EnvironmentOptions(), 100)
+    assert not np.array_equal(histories[0][0]["frames"], histories[1][0]["frames"])
+
+
+def test_the_actions_logged_grow_with_the_episode():
+    environments = Environments([find_game("minatar/freeway")], [0])  # an episode of 2,500 steps
+    environments.reset()
+    actions = random_actions(environments, 700)
+    for action in actions:
+        environments.step(action)
+    assert environments.state()["actions"].tolist() == actions.flatten().tolist()
+
+
+def test_actions_outside_the_game_s_range_or_of_the_wrong_shape_are_refused():
+    environments = make()
+    environments.reset()
+    with pytest.raises(ValueError, match="outside their games' ranges"):
+        environments.step(np.full((2, 2), 2))
+    with pytest.raises(ValueError, match=r"actions have shape \(3,\), not \(2, 2\)"):
+        environments.step(np.zeros(3, np.int64))
+
+
+def test_send_and_recv_alternate():
+    environments = make()
+    environments.reset()
+    with pytest.raises(RuntimeError, match="no actions were sent"):
+        environments.recv()
+    environments.send(np.zeros((2, 2), np.int64))
+    with pytest.raises(RuntimeError, match="actions were sent before"):
+        environments.send(np.zeros((2, 2), np.int64))
+    with pytest.raises(RuntimeError, match="undefined between send and recv"):
+        environments.state()
+    assert environments.recv().rewards.sum() == 4
+
+
+def test_a_state_of_other_environments_or_settings_is_refused():
+    environments = make()
+    environments.reset()
+    for action in random_actions(environments, 8):
+        environments.step(action)
+    state = environments.state()
+    with pytest.raises(UserError, match="the saved environments are 4 and these are 2"):
+        make(runs=1).restore(state)
+    state["actions"] = 1 - state["actions"]
+    with pytest.raises(UserError, match="do not come out as they were saved"):
+        make().restore(state)
+
+
+def test_games_with_other_observations_do_not_share_a_population():
+    with pytest.raises(UserError, match=r"'cartpole' and 'minatar/freeway' cannot share .* \(4,\) and \(7, 10, 10\)"):
+        Environments([CARTPOLE, find_game("minatar/freeway")], [0, 1])
+
+
+@pytest.mark.parametrize("arguments", [{"envs_per_run": 0}, {"threads": -1}])
+def test_bad_numbers_are_errors(arguments):
+    with pytest.raises(UserError, match="is too small"):
+        Environments([CARTPOLE], [0], **arguments)
+    with pytest.raises(UserError, match="max_episode_steps = 0 is too small; give 1 or more"):
+        CartPoleOptions(max_episode_steps=0)

@@ -1,0 +1,261 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from tests.deep.replay_oracle import (
+    GAME_OVER,
+    GO_ON,
+    LIFE_LOST,
+    LIFE_LOST_AND_OUT_OF_TIME,
+    OUT_OF_TIME,
+    Table,
+)
+
+from gramian.deep.observations import ObservationSpec
+from gramian.deep.replay import Replay, bytes_needed
+from gramian.errors import UserError
+
+GAMMA = 0.9
+ATARI = ObservationSpec((84, 84), np.uint8, 4)
+SMALL = ObservationSpec((2, 2), np.uint8, 3)
+EVENTS = (GO_ON,) * 8 + (LIFE_LOST, GAME_OVER, OUT_OF_TIME, LIFE_LOST_AND_OUT_OF_TIME)
+
+
+@st.composite
+def specs(draw):
+    stack = draw(st.integers(1, 4))
+    if draw(st.booleans()):
+        return ObservationSpec((2, 3), np.uint8, stack)
+    return ObservationSpec((3,), np.float32, stack)
+
+
+@st.composite
+def tables(draw, device="cpu"):
+    """A replay with its oracle, and events for some tens of steps."""
+    spec = draw(specs())
+    runs, each, n = draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    capacity = draw(st.integers(n * each, 25 * each))
+    replay = Replay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, device=device)
+    # how often something happens varies, so that there are long games and games that are cut at each step
+    events = draw(
+        st.sampled_from([(GO_ON,), EVENTS, (*EVENTS, *[OUT_OF_TIME] * 6), (OUT_OF_TIME,), (GAME_OVER, GO_ON)])
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    steps = draw(st.integers(0, 90))
+    return Table(replay, spec, GAMMA), rng.choice(events, (steps, runs, each)).tolist()
+
+
+def played(table, events):
+    table.begin()
+    for step in events:
+        table.add(step)
+    return table
+
+
+@settings(max_examples=150, deadline=None)
+@given(tables())
+def test_every_sampleable_transition_is_what_the_actor_saw(case):
+    played(*case).check()
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables())
+def test_the_sampleable_transitions_are_right_after_every_step(case):
+    table, events = case
+    table.begin()
+    for step in events[:40]:
+        table.add(step)
+        table.check()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+@settings(max_examples=30, deadline=None)
+@given(tables(device="cuda"))
+def test_on_cuda_every_sampleable_transition_is_what_the_actor_saw(case):
+    played(*case).check()
+
+
+def test_beyond_a_life_loss_the_stack_goes_on_and_beyond_a_game_it_does_not():
+    table = Table(Replay(SMALL, 1, 1, 20), SMALL, 0.99)
+    played(table, [[[GO_ON]], [[LIFE_LOST]], [[GO_ON]], [[GAME_OVER]], [[GO_ON]]])
+    batch = table.replay.fetch(torch.zeros(1, 5, dtype=torch.int64), torch.arange(5)[None])
+    empty = (batch.observations == 0).all(dim=(3, 4))[0]
+    assert empty.tolist() == [
+        [True, True, False],
+        [True, False, False],
+        [False, False, False],
+        [False, False, False],
+        [True, True, False],
+    ]
+    assert batch.discounts[0].tolist() == pytest.approx([0.99, 0, 0.99, 0, 0.99])
+    assert not batch.next_observations[0, 3].any()
+
+
+def test_a_truncated_episode_bootstraps_from_its_own_last_frame():
+    table = played(Table(Replay(SMALL, 1, 1, 20), SMALL, 0.99), [[[GO_ON]], [[OUT_OF_TIME]], [[GO_ON]]])
+    batch = table.replay.fetch(torch.tensor([[0]]), torch.tensor([[1]]))
+    assert float(batch.discounts) == pytest.approx(0.99)
+    player = table.players[0][0]
+    np.testing.assert_array_equal(batch.next_observations[0, 0], player.history[1].following)
+    assert int(table.replay.sizes()) == 3
+
+
+def test_a_full_replay_keeps_exactly_the_newest_transitions_of_its_capacity():
+    table = played(Table(Replay(SMALL, 1, 2, 30), SMALL, GAMMA), [[[GO_ON, GAME_OVER]]] * 100)
+    assert [bound.tolist() for bound in table.replay.bounds()] == [[[85, 85]], [[99, 99]]]
+
+
+def test_sampling_is_uniform_over_the_run_s_transitions():
+    # environments with different numbers of transitions, as the 3-step ones of a running episode are not complete
+    replay = Replay(SMALL, 2, 3, 36, n_step=3, gamma=GAMMA)
+    events = np.full((40, 2, 3), GO_ON)
+    events[39, :, 0] = GAME_OVER
+    events[36:39, 1, 1] = OUT_OF_TIME
+    table = played(Table(replay, SMALL, GAMMA), events.tolist())
+    first, last = table.replay.bounds()
+    assert (last - first + 1).tolist() == [[12, 10, 10], [12, 11, 10]]
+    draws = 3000
+    seeds = torch.tensor([3, 4])
+    drawn = [replay.indices(seeds, counter, 100) for counter in range(draws)]
+    environments, transitions = (torch.cat(part, dim=1) for part in zip(*drawn, strict=True))
+    for p in range(2):
+        cells = environments[p] * 1000 + transitions[p]
+        numbers, counts = cells.unique(return_counts=True)
+        expected = [e * 1000 + i for e in range(3) for i in range(int(first[p, e]), int(last[p, e]) + 1)]
+        assert numbers.tolist() == expected
+        # a right sampler fails this once in a million seeds; the seeds are fixed
+        assert stats.chisquare(counts.numpy()).pvalue > 1e-6
+
+
+def test_a_run_samples_the_same_alone_and_in_any_population():
+    rng = np.random.default_rng(0)
+    events = rng.choice(EVENTS, (60, 3, 2))
+    seeds = torch.tensor([11, 12, 13])
+
+    def batches(numbers):
+        table = Table(Replay(SMALL, len(numbers), 2, 40, n_step=2, gamma=GAMMA), SMALL, GAMMA, numbers)
+        played(table, events[:, numbers].tolist())
+        return table.replay.sample(seeds[numbers], 5, 16)
+
+    together = batches([0, 1, 2])
+    for numbers in ([1], [2, 1]):
+        for part, whole in zip(batches(numbers), together, strict=True):
+            assert torch.equal(part, whole[numbers])
+
+
+def test_another_seed_or_counter_draws_other_transitions_and_the_same_draws_the_same():
+    table = played(Table(Replay(SMALL, 1, 1, 500), SMALL, GAMMA), [[[GO_ON]]] * 500)
+
+    def draw(seed, counter):
+        return table.replay.indices(torch.tensor([seed]), counter, 32)[1].tolist()
+
+    assert draw(0, 0) == draw(0, 0)
+    assert draw(0, 0) == table.replay.indices(torch.tensor([0]), torch.tensor(0), 32)[1].tolist()
+    assert draw(0, 0) != draw(0, 1)
+    assert draw(0, 0) != draw(1, 0)
+
+
+@settings(max_examples=100, deadline=None)
+@given(tables(), st.data())
+def test_a_replay_loaded_from_segments_samples_and_goes_on_as_the_saved_one(case, data):
+    table, events = case
+    replay = table.replay
+    table.begin()
+    pause = data.draw(st.integers(0, len(events)))
+    segments, end = [], 0
+    for number, step in enumerate(events[:pause]):
+        table.add(step)
+        if number % 7 == 3 or number == pause - 1:
+            start = max(end, replay.oldest)
+            segments = [*segments, replay.segment(start, replay.added)] if start == end else []
+            if start > end:
+                segments = [replay.segment(start, replay.added)]
+            end = replay.added
+    needed = [s for s in segments if int(s["start"]) + s["ends"].shape[1] > replay.oldest]
+    state = replay.state()
+    copy = Replay(table.spec, *replay.shape, replay._layout.kept * replay.shape[1], n_step=replay.n_step, gamma=GAMMA)
+    copy.load(state, needed)
+    table.check(copy) if pause else None
+    for step in events[pause:]:
+        table.add(step, copy)
+    table.check(copy)
+    assert copy.oldest == replay.oldest
+    if replay.ready:
+        seeds = torch.arange(replay.shape[0])
+        for mine, theirs in zip(copy.sample(seeds, 1, 8), replay.sample(seeds, 1, 8), strict=True):
+            assert torch.equal(mine, theirs)
+
+
+def test_one_segment_of_everything_equals_many():
+    table = played(Table(Replay(SMALL, 2, 1, 10), SMALL, GAMMA), [[[OUT_OF_TIME], [GO_ON]]] * 47)
+    copy = Replay(SMALL, 2, 1, 10, gamma=GAMMA)
+    copy.load(table.replay.state(), [table.replay.segment(table.replay.oldest, 47)])
+    table.check(copy)
+
+
+@settings(max_examples=30, deadline=None)
+@given(tables())
+def test_a_replay_loaded_without_its_transitions_gives_only_whole_new_ones(case):
+    table, events = case
+    table.begin()
+    for step in events:
+        table.add(step)
+    replay = table.replay
+    copy = Replay(table.spec, *replay.shape, replay._layout.kept * replay.shape[1], n_step=replay.n_step, gamma=GAMMA)
+    copy.load(replay.state(), [])
+    assert copy.sizes().tolist() == [0] * replay.shape[0]
+    assert not copy.ready
+    for _ in range(replay.n_step + table.spec.stack - 1):
+        table.add(np.full(replay.shape, GO_ON).tolist(), copy)
+    assert copy.ready or not events
+    first, last = copy.bounds()
+    runs, each = replay.shape
+    for p in range(runs):
+        for e in range(each):
+            for i in range(int(first[p, e]), int(last[p, e]) + 1):
+                assert i >= len(events)
+                index = torch.full((runs, 1), e), torch.full((runs, 1), i)
+                for mine, theirs in zip(copy.fetch(*index), replay.fetch(*index), strict=True):
+                    assert torch.equal(mine[p], theirs[p])
+
+
+def test_segments_with_a_gap_or_a_lost_end_are_refused():
+    table = played(Table(Replay(SMALL, 1, 1, 10), SMALL, GAMMA), [[[GO_ON]]] * 9)
+    state, cut = table.replay.state(), table.replay.segment
+    copy = Replay(SMALL, 1, 1, 10)
+    for segments in ([cut(0, 3), cut(4, 9)], [cut(0, 8)], [cut(2, 9)]):
+        with pytest.raises(UserError, match="the saved replay is not whole"):
+            copy.load(state, segments)
+    with pytest.raises(UserError, match="has 1 environments and this one 2"):
+        Replay(SMALL, 1, 2, 10).load(state, [])
+
+
+def test_nothing_can_be_sampled_before_the_first_whole_transition():
+    table = Table(Replay(SMALL, 1, 1, 10, n_step=2), SMALL, GAMMA)
+    played(table, [[[GO_ON]]])
+    with pytest.raises(ValueError, match="nothing to sample yet"):
+        table.replay.sample(torch.tensor([0]), 0, 4)
+
+
+def test_a_capacity_below_the_n_steps_of_every_environment_is_an_error():
+    with pytest.raises(UserError, match="capacity = 5 is too small; give 6 or more"):
+        Replay(SMALL, 1, 2, 5, n_step=3)
+    with pytest.raises(UserError, match="n_step = 0"):
+        Replay(SMALL, 1, 1, 5, n_step=0)
+
+
+@pytest.mark.parametrize("envs_per_run", [1, 8])
+def test_a_million_atari_transitions_take_at_most_7_2_gb(envs_per_run):
+    assert bytes_needed(ATARI, 1, envs_per_run, 1_000_000) <= 7.2e9
+
+
+@pytest.mark.parametrize(("population", "envs_per_run", "capacity"), [(1, 1, 1000), (3, 2, 700), (2, 4, 33)])
+def test_the_bytes_foretold_are_the_bytes_allocated(population, envs_per_run, capacity):
+    replay = Replay(ATARI, population, envs_per_run, capacity)
+    tensors = [value for value in vars(replay).values() if isinstance(value, torch.Tensor)]
+    allocated = sum(tensor.untyped_storage().nbytes() for tensor in tensors)
+    constants = 8 * (ATARI.stack + 1 + 2)  # the offsets within a stack and the powers of γ
+    assert bytes_needed(ATARI, population, envs_per_run, capacity) == replay.nbytes
+    assert abs(allocated - replay.nbytes) <= constants
