@@ -197,9 +197,8 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
     >>> output.values.shape, output.features.shape
     (torch.Size([2, 32, 6]), torch.Size([2, 32, 128]))
     """
-    x = observations.to(parameters["head.bias"].dtype)
-    if spec.kind == "nature":
-        x = x / 255
+    dtype = parameters["head.bias"].dtype
+    x = observations.to(dtype, copy=True).div_(255) if spec.kind == "nature" else observations.to(dtype)
     for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
         name = f"body.conv{number}"
         x = population_conv2d(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride).relu()
@@ -221,7 +220,8 @@ def population_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     >>> population_linear(torch.ones(2, 3, 4), torch.ones(2, 5, 4), torch.zeros(2, 5)).shape
     torch.Size([2, 3, 5])
     """
-    return torch.baddbmm(bias.unsqueeze(1), inputs, weight.mT)
+    # (W xᵀ)ᵀ rather than xWᵀ: the gradient of W then comes out in the layout of W and need not be copied into it.
+    return torch.baddbmm(bias.unsqueeze(2), weight, inputs.mT).mT
 
 
 def population_conv2d(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:

@@ -85,7 +85,8 @@ class Adam:
         gradients.nan_to_num_(0.0, 0.0, 0.0).mul_(column(scale))
         mean.lerp_(gradients, column((1 - beta1) * chosen))
         square.mul_(column(1 - (1 - beta2) * chosen)).addcmul_(gradients, gradients, value=1 - beta2)
-        step = square.sqrt().add_((self.epsilon * root).to(parameters.dtype))
+        # The gradients have done their work: their memory takes the step, and none need be fetched.
+        step = torch.sqrt(square, out=gradients).add_((self.epsilon * root).to(parameters.dtype))
         torch.div(mean, step, out=step)
         if self.weight_decay:
             parameters.mul_(column(1 - rates * self.weight_decay))
