@@ -1,6 +1,7 @@
 """Training with everything around it: folders, logs, checkpoints, resume, interruption."""
 
 import json
+import math
 import signal
 import sys
 import time
@@ -19,7 +20,9 @@ from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.display import Display
 from gramian.deep.games import find_game
 from gramian.deep.logs import RunLog, add_provenance, provenance, write_config, write_status
-from gramian.deep.memory import check_fits, memory_bill
+from gramian.deep.memory import memory_bill
+from gramian.deep.networks import parameter_shapes
+from gramian.deep.replay import bytes_needed
 from gramian.deep.schedules import crossed
 from gramian.deep.tensorboard import TensorBoard
 from gramian.deep.trainer import Episode, Trainer, make_environments, network_spec
@@ -28,6 +31,8 @@ from gramian.files import output_folder, replace_text
 
 FORMAT = 1
 POPULATION = "population.json"
+LEARNER_COPIES = 6
+"""Online and target weights, Adam's two moments, a gradient and a temporary of the optimiser."""
 
 
 def train(
@@ -164,13 +169,24 @@ class _Session:
         self.checkpoint_replay, self.tensorboard, self.dtype = checkpoint_replay, tensorboard, dtype
         self.checkpoints = Checkpoints(folder, [run.name for run in config.runs])
         self.environments = make_environments(config, threads)
-        observation = self.environments.observation
-        network = network_spec(config, observation, int(self.environments.actions.max()))
-        bill = memory_bill(config, observation, network, dtype)
-        print(bill, file=sys.stderr)
-        check_fits(bill, self.device, self.replay_device)
+        self._print_memory_bill()
         if tensorboard:
             TensorBoard.check_installed()
+
+    def _print_memory_bill(self) -> None:
+        """Say what will be allocated, and stop here if it is more than there is."""
+        settings, runs = self.config.settings, len(self.config.runs)
+        observation = self.environments.observation
+        network = network_spec(self.config, observation, int(self.environments.actions.max()))
+        parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
+        items: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
+        items[self.device]["learner"] = LEARNER_COPIES * runs * parameters * self.dtype.itemsize
+        items[self.replay_device][f"replay of {runs} × {settings.replay_capacity:,} transitions"] = bytes_needed(
+            observation, runs, settings.envs_per_run, settings.replay_capacity
+        )
+        for device, parts in items.items():
+            advice = "lower --replay-capacity or train fewer runs at once"
+            print(memory_bill(parts, device, advice), file=sys.stderr)
 
     def run(self, checkpoint: Checkpoint | None) -> None:
         """Train to the end, to an interruption or to a failure; the folders say which it was."""
