@@ -54,7 +54,7 @@ class CsvLog:
     >>> log = CsvLog(Path(tempfile.mkdtemp()) / "log.csv", ["frames", "return"])
     >>> log.append([4, 0.5])
     >>> log.flush()
-    21
+    20
     >>> log.path.read_text()
     'frames,return\n4,0.5\n'
     """

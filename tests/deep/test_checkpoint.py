@@ -1,0 +1,152 @@
+import json
+
+import pytest
+import torch
+
+from gramian.deep.checkpoint import Checkpoints, compress, decompress, latest_weights
+from gramian.errors import UserError
+
+RUN = "pong-dqn-s0"
+
+
+def save(checkpoints, step, segments=(), segments_from=None):
+    checkpoints.save(
+        step,
+        counters={"updates": step // 4},
+        log_lengths={f"{RUN}/episodes.csv": step},
+        shared={"stack": torch.full((3,), step)},
+        runs={RUN: {"online.w": torch.full((2, 2), float(step))}},
+        segments=[(first, end, {"frames": torch.arange(first, end)}) for first, end in segments],
+        segments_from=segments_from,
+    )
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_what_was_saved_is_loaded(tmp_path):
+    save(Checkpoints(tmp_path, [RUN]), 1000, segments=[(0, 5), (5, 9)], segments_from=0)
+    loaded = Checkpoints(tmp_path, [RUN]).load()
+    assert loaded.agent_steps == 1000
+    assert loaded.counters == {"updates": 250}
+    assert loaded.log_lengths == {f"{RUN}/episodes.csv": 1000}
+    assert torch.equal(loaded.shared["stack"], torch.full((3,), 1000))
+    assert torch.equal(loaded.runs[RUN]["online.w"], torch.full((2, 2), 1000.0))
+    assert torch.cat([segment["frames"] for segment in loaded.segments]).tolist() == list(range(9))
+
+
+def test_a_folder_without_checkpoints_has_none(tmp_path):
+    assert Checkpoints(tmp_path, [RUN]).load() is None
+    assert Checkpoints(tmp_path, [RUN]).newest_step is None
+
+
+def test_the_last_two_are_kept_with_the_segments_that_they_need(tmp_path):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10, segments=[(0, 10)], segments_from=0)
+    save(checkpoints, 20, segments=[(10, 20)], segments_from=5)
+    save(checkpoints, 30, segments=[(20, 30)], segments_from=15)
+    assert files(tmp_path / "checkpoints") == [
+        "20.json",
+        "20.safetensors",
+        "30.json",
+        "30.safetensors",
+        "replay-0-10.zz",  # the checkpoint at 20 needs it still
+        "replay-10-20.zz",
+        "replay-20-30.zz",
+    ]
+    save(checkpoints, 40, segments=[(30, 40)], segments_from=25)
+    assert "replay-0-10.zz" not in files(tmp_path / "checkpoints")
+    assert files(tmp_path / RUN / "checkpoints") == ["30.safetensors", "40.safetensors"]
+
+
+def test_a_segment_is_written_once_and_shared(tmp_path):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10, segments=[(0, 10)], segments_from=0)
+    before = (tmp_path / "checkpoints" / "replay-0-10.zz").stat()
+    assert checkpoints.segments_end == 10
+    save(checkpoints, 20, segments=[(10, 20)], segments_from=0)
+    after = (tmp_path / "checkpoints" / "replay-0-10.zz").stat()
+    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
+    assert len(Checkpoints(tmp_path, [RUN]).load().segments) == 2
+
+
+@pytest.mark.parametrize(
+    "victim", ["checkpoints/20.json", "checkpoints/20.safetensors", f"{RUN}/checkpoints/20.safetensors"]
+)
+@pytest.mark.parametrize("damage", ["truncated", "altered", "removed"])
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, victim, damage):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10)
+    save(checkpoints, 20)
+    path = tmp_path / victim
+    data = path.read_bytes()
+    if damage == "removed":
+        path.unlink()
+    else:
+        middle = len(data) // 2
+        path.write_bytes(data[:middle] if damage == "truncated" else data[:middle] + b"\0\1\2" + data[middle + 3 :])
+    if victim.endswith("json") and damage == "removed":  # a checkpoint without manifest does not exist
+        assert Checkpoints(tmp_path, [RUN]).load().agent_steps == 10
+        return
+    with pytest.warns(UserWarning, match="checkpoint at agent step 20 is damaged"):
+        assert Checkpoints(tmp_path, [RUN]).load().agent_steps == 10
+
+
+def test_a_damaged_segment_damages_all_checkpoints_that_need_it(tmp_path):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10, segments=[(0, 10)], segments_from=0)
+    save(checkpoints, 20, segments=[(10, 20)], segments_from=0)
+    (tmp_path / "checkpoints" / "replay-0-10.zz").write_bytes(b"")
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(UserError, match="is whole; start"):
+        Checkpoints(tmp_path, [RUN]).load()
+
+
+def test_what_a_killed_process_left_half_done_is_removed_by_the_next_checkpoint(tmp_path):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10)
+    (tmp_path / "checkpoints" / "replay-10-99.zz").write_bytes(b"orphan")
+    (tmp_path / RUN / "checkpoints" / ".20-abc.safetensors").write_bytes(b"half")
+    save(checkpoints, 20)
+    left = files(tmp_path)
+    assert "checkpoints/replay-10-99.zz" not in left
+    assert f"{RUN}/checkpoints/.20-abc.safetensors" not in left
+
+
+def test_a_failed_write_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10)
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gramian.deep.checkpoint.replace_text", full)
+    with pytest.raises(OSError, match="No space left"):
+        save(checkpoints, 20)
+    assert Checkpoints(tmp_path, [RUN]).load().agent_steps == 10
+
+
+def test_a_format_of_the_future_is_named(tmp_path):
+    save(Checkpoints(tmp_path, [RUN]), 10)
+    path = tmp_path / "checkpoints" / "10.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(UserError, match="checkpoint format 99 is not 1"):
+        Checkpoints(tmp_path, [RUN]).load()
+
+
+def test_compression_of_several_chunks_round_trips(monkeypatch):
+    monkeypatch.setattr("gramian.deep.checkpoint.CHUNK_BYTES", 1000)
+    data = bytes(range(256)) * 50
+    assert decompress(compress(data)) == data
+    assert decompress(compress(b"")) == b""
+    with pytest.raises(ValueError, match="cut short"):
+        decompress(compress(data)[:-1])
+
+
+def test_the_newest_weights_of_a_run_are_found(tmp_path):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 900)
+    save(checkpoints, 1000)
+    assert latest_weights(tmp_path / RUN).name == "1000.safetensors"
+    with pytest.raises(UserError, match="holds no checkpoint"):
+        latest_weights(tmp_path / "nothing")
