@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from numbers import Real
+from types import ModuleType
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -366,3 +367,12 @@ def _number(name: str, value: object) -> float:
     if not math.isfinite(number) or number < 0:
         raise ValueError(f"{name} must be finite and at least 0, not {number}")
     return number
+
+
+class _Callable(ModuleType):
+    """Lets ``gramian.attach(...)`` be called though this module, once imported, takes the function's place there."""
+
+    __call__ = staticmethod(attach)
+
+
+sys.modules[__name__].__class__ = _Callable
