@@ -1,5 +1,6 @@
 """Compiled hosts: whatever the order of compiling and attaching, the gradients are those of the eager host."""
 
+import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,7 +11,10 @@ from torch._dynamo.testing import CompileCounterWithBackend
 from gramian.attach import attach
 from gramian.penalties import gram_penalty
 
-BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+needs_compiler = pytest.mark.skipif(
+    not (torch.cuda.is_available() or shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler"
+)
+BACKENDS = ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, needs_compiler])]
 
 
 @pytest.fixture(autouse=True)
@@ -20,9 +24,18 @@ def _fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
 
 
+class Body(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 16)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x).relu()
+
+
 def network() -> nn.Sequential:
     torch.manual_seed(0)
-    return nn.Sequential(nn.Sequential(nn.Linear(5, 16), nn.ReLU()), nn.Linear(16, 3))
+    return nn.Sequential(Body(), nn.Linear(16, 3))
 
 
 def batch() -> Tensor:
@@ -124,6 +137,19 @@ def test_new_kappas_and_scales_do_not_compile_anew(backend: str) -> None:
         reg.kappa, reg.scale = 0.1 * step, 2.0 * step
         assert_close(gradients(net, compiled), by_hand(0.2 * step**2))
     assert counter.frame_count == 1
+
+
+@needs_compiler
+def test_the_default_compiler_takes_the_whole_life_of_an_attachment() -> None:
+    net = network()
+    compiled = torch.compile(net, fullgraph=True)
+    assert_close(gradients(net, compiled), by_hand(0.0))
+    reg = attach(net[0], kappa=0.5, inject=True)
+    assert_close(gradients(net, compiled), by_hand(0.5))
+    reg.kappa = 1.5
+    assert_close(gradients(net, compiled), by_hand(1.5))
+    reg.remove()
+    assert_close(gradients(net, compiled), by_hand(0.0))
 
 
 @pytest.mark.parametrize("fullgraph", [False, True])
