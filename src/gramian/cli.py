@@ -30,7 +30,9 @@ class Command:
     extra: str = "lab"
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {
+    "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,18 +117,23 @@ def _parse(function: Callable[[Any], int], arguments: list[str], *, prog: str) -
 
 
 def _one_line(box: str) -> str:
-    """Condense tyro's boxed complaint to its message and, where it has one, its suggestion."""
+    """Condense tyro's boxed complaint to its message and what would have been right.
+
+    The box is drawn in Unicode or, where the terminal has none, in ASCII; a rule of dashes parts its sections.
+    """
     text = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    lines = [line.strip("╭╮╰╯│ ") for line in text.splitlines()]
+    lines = [re.sub(r"^[╭╰│+|]\s?|\s*[╮╯│+|]$", "", line).strip() for line in text.splitlines()]
     sections: list[list[str]] = [[]]
     for line in lines[1:]:
-        if set(line) <= {"─"}:
+        if set(line) <= {"─", "-"}:
             sections.append([])
         else:
             sections[-1].append(line)
-    message = " ".join(sections[0]).rstrip(".") or " ".join(filter(None, lines))
-    for section in sections[1:]:
-        if section and section[0].startswith("Perhaps you meant"):
-            message += f"; did you mean {section[1].split()[0]}?"
-            break
-    return message
+    message, *advice = [section for section in sections if section] or [lines]
+    condensed = " ".join(message).rstrip(".")
+    for heading, example, *_ in (section for section in advice if len(section) > 1):
+        if heading.startswith("Perhaps you meant"):
+            return f"{condensed}; did you mean {example.split()[0]}?"
+        if heading.startswith("Argument helptext"):
+            return f"{condensed}; expected {example}"
+    return condensed

@@ -77,8 +77,7 @@ def covariance_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     with _full_precision(features):
         x = _prepared(features, centered)
         covariance = x.mT @ x / x.shape[-2]
-        off_diagonal = covariance - torch.diag_embed(covariance.diagonal(dim1=-2, dim2=-1))
-        return _returned(off_diagonal.square().sum((-2, -1)), features)
+        return _returned(_without_diagonal(covariance).square().sum((-2, -1)), features)
 
 
 def gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
@@ -179,8 +178,7 @@ def unbiased_gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
         if centered:
             x = x - x.detach().mean(-2, keepdim=True)
         squares = x.square()
-        gram = x @ x.mT
-        gram = gram - torch.diag_embed(gram.diagonal(dim1=-2, dim2=-1))
+        gram = _without_diagonal(x @ x.mT)
         p2, p4 = squares.sum(-2), squares.square().sum(-2)
         value = gram.square().sum((-2, -1)) - (p2.square() - p4).sum(-1)
         if not centered:
@@ -222,10 +220,10 @@ def gram_terms(features: Tensor, *, centered: bool = True) -> GramTerms:
     with _full_precision(features):
         x = _prepared(features, centered)
         gram = x @ x.mT / x.shape[-2]
-        own = gram.diagonal(dim1=-2, dim2=-1)
-        cross = (gram - torch.diag_embed(own)).square().sum((-2, -1))
+        norm = gram.diagonal(dim1=-2, dim2=-1).square().sum(-1)
+        cross = _without_diagonal(gram).square().sum((-2, -1))
         variance = x.square().mean(-2).square().sum(-1)
-        return GramTerms(*(_returned(term, features) for term in (own.square().sum(-1), cross, variance)))
+        return GramTerms(_returned(norm, features), _returned(cross, features), _returned(variance, features))
 
 
 def kappa(lam: float, n: int, convention: Convention, *, d: int | None = None) -> float:
@@ -340,6 +338,10 @@ def _prepared(features: Tensor, centered: bool) -> Tensor:
         # A float32 mean of large numbers is itself rounded; a second pass takes away what that left behind.
         x = x - x.detach().mean(-2, keepdim=True)
     return x
+
+
+def _without_diagonal(matrix: Tensor) -> Tensor:
+    return torch.diagonal_scatter(matrix, matrix.new_zeros(matrix.shape[:-1]), dim1=-2, dim2=-1)
 
 
 def _returned(value: Tensor, features: Tensor) -> Tensor:

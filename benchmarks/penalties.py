@@ -1,0 +1,186 @@
+"""Time and peak memory of the penalties, forward and backward, as d and n grow.
+
+    python -m benchmarks.penalties [--device cuda] [--threads 2] [--repeats 7] [--quick]
+
+Peak memory counts what the penalty and its gradient allocate beyond the features themselves.
+"""
+
+import argparse
+import math
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
+
+from gramian import covariance_penalty, gram_penalty, unbiased_gram_penalty
+
+FORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "covariance": covariance_penalty,
+    "gram": gram_penalty,
+    "unbiased": unbiased_gram_penalty,
+}
+FEATURES = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
+SAMPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
+FIXED_N, FIXED_D = 32, 512
+COVARIANCE_MATRICES = 5
+"""d×d matrices that the explicit form may need at once, for the decision whether to run it."""
+
+
+def gradient(form: Callable[[Tensor], Tensor], features: Tensor) -> Tensor:
+    """One forward and one backward pass."""
+    (result,) = torch.autograd.grad(form(features), features)
+    return result
+
+
+def seconds(form: Callable[[Tensor], Tensor], features: Tensor, least_s: float) -> float:
+    """Mean time of one pass, over as many as fill ``least_s``."""
+    synchronise = torch.cuda.synchronize if features.is_cuda else lambda: None
+    synchronise()
+    passes, start = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - start) < least_s or passes == 0:
+        for _ in range(8 if features.is_cuda else 1):  # synchronise seldom, so that launches queue up
+            gradient(form, features)
+            passes += 1
+        synchronise()
+    return elapsed / passes
+
+
+def peak_bytes(form: Callable[[Tensor], Tensor], features: Tensor) -> int:
+    """The most memory that one pass holds at any moment."""
+    if features.is_cuda:
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        gradient(form, features)
+        torch.cuda.synchronize()
+        return int(torch.cuda.max_memory_allocated() - before)
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
+        gradient(form, features)
+    assert record.profiler is not None
+    assert record.profiler.kineto_results is not None
+    events = [event for event in record.profiler.kineto_results.events() if event.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda event: event.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
+    """Slope of the least-squares line through (log size, log value)."""
+    xs, ys = [math.log(size) for size in sizes], [math.log(value) for value in values]
+    return statistics.linear_regression(xs, ys).slope
+
+
+def measure(n: int, d: int, device: str, repeats: int, least_s: float) -> dict[str, tuple[float, int]]:
+    """Median time and peak memory of each form that fits; the forms take turns within each repeat."""
+    features = torch.randn(n, d, device=device, generator=torch.Generator(device).manual_seed(0), requires_grad=True)
+    forms = {name: form for name, form in FORMS.items() if name != "covariance" or covariance_fits(d, device)}
+    for form in forms.values():
+        gradient(form, features)
+    times: dict[str, list[float]] = {name: [] for name in forms}
+    for _ in range(repeats):
+        for name, form in forms.items():
+            times[name].append(seconds(form, features, least_s))
+    return {name: (statistics.median(times[name]), peak_bytes(form, features)) for name, form in forms.items()}
+
+
+def covariance_fits(d: int, device: str) -> bool:
+    """Whether the explicit form's matrices fit into half of the free memory."""
+    if device == "cuda":
+        free = torch.cuda.mem_get_info()[0]
+    else:
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return COVARIANCE_MATRICES * 4 * d**2 < free / 2
+
+
+def in_bytes(number: float) -> str:
+    """A number of bytes for a reader."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if number < 1000 or unit == "GB":
+            break
+        number /= 1000
+    return f"{number:.3g} {unit}"
+
+
+def table_in_d(features: Sequence[int], device: str, repeats: int, least_s: float) -> None:
+    """Print the table for growing d at n = 32, and the exponents."""
+    print(f"\nn = {FIXED_N}, d grows. µs for one forward and backward pass; memory at its peak.\n")
+    print("| d | covariance | Gram | unbiased | cov/Gram | unb/Gram | memory: covariance | Gram | unbiased |")
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    results = {}
+    for d in features:
+        results[d] = found = measure(FIXED_N, d, device, repeats, least_s)
+        micro = {name: 1e6 * elapsed for name, (elapsed, _) in found.items()}
+        memory = {name: in_bytes(peak) for name, (_, peak) in found.items()}
+        ratio = "–"
+        if "covariance" in micro:
+            ratio = f"{micro['covariance'] / micro['gram']:.1f}"
+        else:
+            fitted = max(size for size in results if "covariance" in results[size])
+            predicted = results[fitted]["covariance"][1] * (d / fitted) ** 2
+            memory["covariance"] = f"({in_bytes(predicted)})"
+        explicit = f"{micro['covariance']:,.0f}" if "covariance" in micro else "not run"
+        print(
+            f"| {d:,} | {explicit} | {micro['gram']:,.0f} | {micro['unbiased']:,.0f} | {ratio} "
+            f"| {micro['unbiased'] / micro['gram']:.2f} "
+            f"| {memory['covariance']} | {memory['gram']} | {memory['unbiased']} |",
+            flush=True,
+        )
+    print("\nIn parentheses: memory predicted from the largest d that was run, where the explicit form does not fit.\n")
+    for name in FORMS:
+        sizes = [d for d in features if name in results[d]]
+        time_slope = exponent(sizes, [results[d][name][0] for d in sizes])
+        memory_slope = exponent(sizes, [results[d][name][1] for d in sizes])
+        print(f"{name}: time grows as d^{time_slope:.2f}, memory as d^{memory_slope:.2f}")
+
+
+def table_in_n(samples: Sequence[int], device: str, repeats: int, least_s: float) -> None:
+    """Print the table for growing n at d = 512, the exponents and the crossing."""
+    print(f"\nd = {FIXED_D}, n grows. µs for one forward and backward pass.\n")
+    print("| n | covariance | Gram | unbiased | cov/Gram |")
+    print("| ---: | ---: | ---: | ---: | ---: |")
+    results = {}
+    for n in samples:
+        results[n] = found = measure(n, FIXED_D, device, repeats, least_s)
+        micro = [1e6 * found[name][0] for name in FORMS]
+        print(f"| {n:,} | " + " | ".join(f"{t:,.0f}" for t in micro) + f" | {micro[0] / micro[1]:.2f} |", flush=True)
+    print()
+    for name in FORMS:
+        print(f"{name}: time grows as n^{exponent(samples, [results[n][name][0] for n in samples]):.2f}")
+    cheaper = [n for n in samples if results[n]["gram"][0] <= results[n]["covariance"][0]]
+    if not cheaper:
+        print("the covariance form is the cheaper one at every n measured")
+    elif max(cheaper) == max(samples):
+        print("the Gram form is the cheaper one up to the largest n measured")
+    else:
+        beyond = min(n for n in samples if n > max(cheaper))
+        print(f"the forms cross between n = {max(cheaper)} and n = {beyond}")
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="three sizes, short repeats")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    where = (
+        torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()}, {options.threads} threads"
+    )
+    print(f"torch {torch.__version__}, {where}, float32, centred, median of {options.repeats} repeats")
+    features, samples = (FEATURES[:3], SAMPLES[:3]) if options.quick else (FEATURES, SAMPLES)
+    least_s = 0.002 if options.quick else 0.1
+    table_in_d(features, options.device, options.repeats, least_s)
+    table_in_n(samples, options.device, options.repeats, least_s)
+
+
+if __name__ == "__main__":
+    main()

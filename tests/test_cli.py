@@ -1,0 +1,96 @@
+import subprocess
+import sys
+
+import pytest
+
+from gramian import __version__, cli
+from gramian.cli import COMMANDS, Command, main
+
+
+def test_version_and_help_exit_0_and_name_every_command(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gramian {__version__}\n"
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"  {name} " in shown for name in COMMANDS)
+
+
+def test_version_and_help_need_neither_torch_nor_any_extra():
+    probe = (
+        "import sys; from gramian.cli import main; main(['--version']); main(['--help']); "
+        "print(sorted({'torch', 'tyro', 'rich', 'numba'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_python_dash_m_gramian_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "gramian", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"gramian {__version__}\n"
+
+
+def test_every_command_shows_its_options(capsys):
+    for name in COMMANDS:
+        with pytest.raises(SystemExit) as leaving:
+            main([name, "--help"])
+        assert leaving.value.code == 0
+        assert f"usage: gramian {name}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["dmo"], "gramian: unknown command 'dmo'; did you mean 'demo'?\n"),
+        (["demo", "--seed", "1"], "gramian: Unrecognized options: --seed, 1; did you mean --seeds?\n"),
+        (
+            ["demo", "--steps", "x"],
+            "gramian: Error parsing --steps: invalid literal for int() with base 10: 'x'; expected --steps INT\n",
+        ),
+        (["demo", "--seeds", "0"], "gramian: --seeds must be at least 1, not 0\n"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(arguments, complaint, capsys):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err == complaint
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_one_line_does_not_depend_on_what_the_terminal_can_draw(encoding):
+    done = subprocess.run(
+        [sys.executable, "-m", "gramian", "demo", "--seed", "1"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONIOENCODING": encoding, "PYTHONPATH": ":".join(sys.path), "COLUMNS": "40"},
+    )
+    assert done.returncode == 2
+    assert done.stderr == "gramian: Unrecognized options: --seed, 1; did you mean --seeds?\n"
+
+
+def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch, capsys):
+    monkeypatch.setitem(COMMANDS, "far", Command("needs what is not there", "gramian.demo:demo", extra="ray"))
+    monkeypatch.setitem(sys.modules, "gramian.demo", None)
+    monkeypatch.setattr(cli, "import_module", _without("ray"))
+    assert main(["far"]) == 2
+    assert capsys.readouterr().err == (
+        "gramian: 'far' needs the package 'ray', which is not installed; it comes with: pip install 'gramian[ray]'\n"
+    )
+
+
+def _without(package):
+    def import_module(name):
+        if name == "tyro":
+            return
+        raise ModuleNotFoundError(name=f"{package}.sub")
+
+    return import_module
+
+
+def test_interruption_exits_130(monkeypatch, capsys):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "_dispatch", interrupted)
+    assert main(["demo"]) == 130
+    assert capsys.readouterr().err == "gramian: interrupted\n"
