@@ -322,7 +322,7 @@ class Attachment:
         if self.inject:
             value = self._penalty(features, centered=self.centered)
             self.last = Last(value.detach(), terms)
-            injected: Tensor = _Inject.apply(features, value, self._factor(value))  # type: ignore[no-untyped-call]
+            injected: Tensor = _Inject.apply(features, value, self._factor(value))
             return injected
         # The host may go on to change its output in place (ReLU(inplace=True)); the copy is ours.
         value = self._penalty(features.clone(), centered=self.centered)
