@@ -139,6 +139,16 @@ def test_new_kappas_and_scales_do_not_compile_anew(backend: str) -> None:
     assert counter.frame_count == 1
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_penalty_can_be_switched_off_and_on_again(backend: str) -> None:
+    net = network()
+    reg = attach(net[0], kappa=0.5, inject=True)
+    compiled = torch.compile(net, backend=backend)
+    for kappa in (0.5, 0.0, 0.25):
+        reg.kappa = kappa
+        assert_close(gradients(net, compiled), by_hand(kappa))
+
+
 @needs_compiler
 def test_the_default_compiler_takes_the_whole_life_of_an_attachment() -> None:
     net = network()
@@ -162,6 +172,13 @@ class TestLoss:
         for _ in range(2):
             loss = td_loss(compiled(batch())) + reg.loss()
             assert_close(list(torch.autograd.grad(loss, list(net.parameters()))), by_hand(0.5))
+
+    def test_of_a_module_that_is_itself_compiled(self, backend: str, fullgraph: bool) -> None:
+        net = network()
+        net[0] = torch.compile(net[0], backend=backend, fullgraph=fullgraph)
+        reg = attach(net[0], kappa=0.5)
+        loss = td_loss(net(batch())) + reg.loss()
+        assert_close(list(torch.autograd.grad(loss, list(net.parameters()))), by_hand(0.5))
 
     def test_added_inside_a_compiled_loss(self, backend: str, fullgraph: bool) -> None:
         net = network()

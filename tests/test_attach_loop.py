@@ -66,6 +66,12 @@ def test_injection_trains_as_the_penalty_written_by_hand() -> None:
         torch.testing.assert_close(actual, wanted, rtol=1e-5, atol=1e-6)
 
 
+def test_another_kappa_would_give_other_weights() -> None:
+    """Or else the two tests above would say nothing."""
+    pairs = zip(Agent("inject", kappa=KAPPA / 2).after(20), Agent("by hand").after(20), strict=True)
+    assert max(float((a - b).abs().max()) for a, b in pairs) > 1e-3
+
+
 def test_the_penalty_falls_when_it_is_on() -> None:
     on, off = Agent("inject", kappa=1.0), Agent("inject", kappa=0.0)
     on.after(200)
