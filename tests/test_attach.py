@@ -117,6 +117,27 @@ def test_changing_kappa_before_the_backward_does_not_touch_the_forward_that_was(
     assert_equal(gradients(net, loss), by_hand(1.0))
 
 
+def test_kappa_can_be_set_in_inference_mode_and_out_of_it() -> None:
+    net = network()
+    with torch.inference_mode():
+        reg = attach(net[0], kappa=1.0, inject=True)
+    reg.kappa = 2.0
+    assert_equal(gradients(net, td_loss(net(batch()))), by_hand(2.0))
+    with torch.inference_mode():
+        reg.kappa = 3.0
+    assert_equal(gradients(net, td_loss(net(batch()))), by_hand(3.0))
+
+
+def test_a_backward_pass_repeated_injects_again() -> None:
+    """The limit that the documentation names: it enters with every backward pass, whatever that one is for."""
+    net = network()
+    attach(net[0], kappa=0.7, inject=True)
+    loss = td_loss(net(batch()))
+    loss.backward(retain_graph=True)
+    loss.backward()
+    assert_equal([p.grad for p in net.parameters()], [2 * g for g in by_hand(0.7)])
+
+
 def test_kappa_follows_the_precision_of_the_features() -> None:
     net = network(dtype=torch.float32)
     attach(net[0], kappa=0.1, inject=True)

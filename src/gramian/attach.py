@@ -274,7 +274,8 @@ class Attachment:
         if self._kappa == 0.0:
             self._weight = None
         elif self._weight is None:
-            self._weight = torch.tensor(self._constant())
+            with torch.inference_mode(False):  # κ may be set anywhere, and an inference tensor is of no use elsewhere
+                self._weight = torch.tensor(self._constant())
         else:
             # In place, so that a CUDA graph that was captured from the host reads the new value.
             self._weight.fill_(self._constant())
@@ -287,7 +288,8 @@ class Attachment:
         weight = self._weight
         if weight is None or weight.device != value.device or weight.dtype != value.dtype:
             weight = self._weight = torch.full((), self._constant(), dtype=value.dtype, device=value.device)
-        return weight.clone() if self._rescale is None else self._rescale(weight)
+        factor = weight.clone()
+        return factor if self._rescale is None else self._rescale(factor)
 
     def _hook(self, module: nn.Module, _arguments: Any, output: Any) -> Tensor | None:
         if self.module is None or not module.training or not torch.is_grad_enabled():
