@@ -122,3 +122,12 @@ def test_saving_and_loading_work_while_attached(tmp_path) -> None:
     loaded = PPO.load(tmp_path / "agent")
     assert all(torch.equal(a, b) for a, b in zip(loaded.policy.parameters(), expected, strict=True))
     assert not any(module._forward_hooks for module in loaded.policy.modules())
+
+
+def test_the_hidden_layers_of_mlp_policy_can_be_penalised_each_on_its_own() -> None:
+    model = PPO("MlpPolicy", "CartPole-v1", n_steps=32, batch_size=16, n_epochs=1, seed=3, device="cpu")
+    actor = gramian.attach(model.policy.mlp_extractor.policy_net, kappa=KAPPA, inject=True)
+    critic = gramian.attach(model.policy.mlp_extractor.value_net, kappa=KAPPA, inject=True)
+    model.learn(32)
+    assert actor.last is not None
+    assert critic.last is not None
