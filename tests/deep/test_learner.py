@@ -1,13 +1,13 @@
 import pytest
 import torch
 from scipy.stats import chi2
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 from gramian.deep.arms import Arm
 from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec, forward
 from gramian.deep.streams import Stream
 from gramian.errors import UserError
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 MLP = SPECS["mlp"]
 
