@@ -1,6 +1,7 @@
 import inspect
 
 import ale_py
+import cv2
 import gymnasium
 import numpy as np
 import pytest
@@ -16,7 +17,6 @@ from gramian.deep.observations import FrameStack
 from gramian.deep.streams import Stream, bits
 from gramian.errors import UserError
 
-cv2 = pytest.importorskip("cv2", reason="Gymnasium's preprocessing needs OpenCV")
 gymnasium.register_envs(ale_py)
 OPEN: list[Environments] = []
 
@@ -256,6 +256,17 @@ def test_an_episode_does_not_depend_on_the_one_before(name):
 def test_a_run_s_episodes_do_not_depend_on_the_population():
     options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
     check_independence(find_game("breakout"), options, 220)
+
+
+def test_starting_over_gives_the_same_episodes_whatever_was_got_ready():
+    environments = make("breakout", each=2, sticky_probability=0.25)
+    histories = []
+    for _ in range(2):  # the second time, the episodes got ready are not the ones that are wanted
+        environments.reset()
+        histories.append(play(environments, random_actions(environments, 250)))
+    assert any(step["started"].any() for step in histories[0])
+    for mine, theirs in zip(*histories, strict=True):
+        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
 
 
 def test_the_number_of_threads_does_not_matter():

@@ -19,35 +19,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from gramian.deep.batch import Batch
 from gramian.deep.observations import ObservationSpec
 from gramian.deep.streams import Stream, torch_bits, torch_integers
 from gramian.errors import UserError
 
 _TERMINAL, _TRUNCATED = 1, 2
-
-
-class Batch(NamedTuple):
-    """Transitions of every run, ``[P, B, …]``.
-
-    Attributes
-    ----------
-    observations
-        ``[P, B, *spec.shape]``, in the frames' own type.
-    actions
-        int64.
-    rewards
-        float32: Σ_{i<m} γ^i r_{t+i}, where m ≤ n steps were made before the episode's end.
-    discounts
-        float32: γ^m, or 0 where the last of the m steps was terminal.
-    next_observations
-        The observation after m steps; zeros where the game was over.
-    """
-
-    observations: Tensor
-    actions: Tensor
-    rewards: Tensor
-    discounts: Tensor
-    next_observations: Tensor
 
 
 class _Layout(NamedTuple):
@@ -277,7 +254,10 @@ class Replay:
         return environment, rank + self._first.view(self.shape).gather(1, environment)
 
     def fetch(self, environments: Tensor, transitions: Tensor) -> Batch:
-        """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``."""
+        """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``.
+
+        A window of n steps stops where the episode ends; where the game was over, the next observation is zero.
+        """
         run = torch.arange(self.shape[0], device=environments.device)[:, None]
         row = run * self.shape[1] + environments
         start = self._starts[row, transitions % self._layout.starts].to(torch.int64)

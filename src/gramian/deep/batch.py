@@ -1,0 +1,44 @@
+"""What the replay hands to the learner."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Batch(NamedTuple):
+    """A batch of B transitions for each of the P runs of a population.
+
+    The target of a transition is ``rewards + discounts · max_a Q(next_observations, a)``.
+
+    Attributes
+    ----------
+    observations
+        [P, B, ...] state s, in the dtype of the replay (uint8 frames, 0/1 planes or floats).
+    actions
+        [P, B] int64, the action taken in s.
+    rewards
+        [P, B] the m-step return Σ_{k<m} γᵏ r_k, m being the number of steps that were taken (1 to n).
+    discounts
+        [P, B] γᵐ, and 0 where the m-th state is terminal.
+    next_observations
+        [P, B, ...] the state after those m steps.
+
+    Examples
+    --------
+    >>> import torch
+    >>> batch = Batch(
+    ...     observations=torch.zeros(2, 32, 4, 84, 84, dtype=torch.uint8),
+    ...     actions=torch.zeros(2, 32, dtype=torch.int64),
+    ...     rewards=torch.zeros(2, 32),
+    ...     discounts=torch.full((2, 32), 0.99),
+    ...     next_observations=torch.zeros(2, 32, 4, 84, 84, dtype=torch.uint8),
+    ... )
+    >>> batch.rewards.shape
+    torch.Size([2, 32])
+    """
+
+    observations: Tensor
+    actions: Tensor
+    rewards: Tensor
+    discounts: Tensor
+    next_observations: Tensor
