@@ -97,7 +97,9 @@ def measure(n: int, d: int, device: str, repeats: int, least_s: float) -> dict[s
     """Median time and peak memory of each form that fits; the forms take turns within each repeat."""
     features = torch.randn(n, d, device=device, generator=torch.Generator(device).manual_seed(0), requires_grad=True)
     forms = {name: form for name, form in FORMS.items() if name != "covariance" or covariance_fits(d, device)}
-    peaks = {name: peak_bytes(form, features) for name, form in forms.items()}  # and a first pass of each
+    for form in forms.values():  # a first pass, in which libraries set up their workspaces
+        gradient(form, features)
+    peaks = {name: peak_bytes(form, features) for name, form in forms.items()}
     passes = {name: make_pass(form, features) for name, form in forms.items()}
     times: dict[str, list[float]] = {name: [] for name in forms}
     for _ in range(repeats):
