@@ -14,6 +14,8 @@ from gramian.deep.observations import ObservationSpec
 # Time limits are counted outside: at its own limit the emulator stops inside the frame skip and gives a frame that is
 # pooled with one of the step before. It adds one to its limit, so that this must stay below the largest int.
 _NO_LIMIT = 2**30
+COLOUR_SCREEN = (210, 160)
+"""Height and width of the screen of every game of the paper."""
 
 
 class AtariEngine:
@@ -30,9 +32,12 @@ class AtariEngine:
         The number of copies.
     threads
         The number of threads that step them.
+    colour
+        Give the whole screen in colour ``[210, 160, 3]``, for people to look at; the game is the same.
     """
 
-    def __init__(self, game: str, count: int, options: AtariOptions, threads: int):
+    def __init__(self, game: str, count: int, options: AtariOptions, threads: int, *, colour: bool = False):
+        height, width = COLOUR_SCREEN if colour else (SCREEN_PIXELS, SCREEN_PIXELS)
         self._env = AtariVectorEnv(
             game,
             count,
@@ -44,9 +49,9 @@ class AtariEngine:
             full_action_space=options.full_actions,
             continuous=False,
             autoreset_mode=AutoresetMode.NEXT_STEP,
-            img_height=SCREEN_PIXELS,
-            img_width=SCREEN_PIXELS,
-            grayscale=True,
+            img_height=height,
+            img_width=width,
+            grayscale=not colour,
             stack_num=1,  # stacks are built from the newest frames, where they are needed
             frameskip=options.frame_skip,
             maxpool=True,
@@ -59,7 +64,7 @@ class AtariEngine:
         self._count = count
         self._lives = np.zeros(count, np.int64)
         self._fresh = True
-        self.observation = ObservationSpec((SCREEN_PIXELS, SCREEN_PIXELS), np.uint8, options.stack)
+        self.observation = ObservationSpec((height, width, 3) if colour else (height, width), np.uint8, options.stack)
         self.actions = len(self._env.ale.get_action_set())
         self.frames_per_step = options.frame_skip
         self.max_episode_steps = -(-options.max_episode_frames // options.frame_skip)
