@@ -14,7 +14,7 @@ from gramian.deep.evaluation import AT_ONCE, PlayedGame, evaluate, summary
 from gramian.deep.listing import list_runs, table
 from gramian.deep.runs import CONFIG, Run, load_run, read_run
 from gramian.deep.video import check_video, record
-from gramian.errors import UserError
+from gramian.errors import UserError, WorkFailed
 from gramian.files import output_folder, replace_text
 
 EVALUATION = "evaluation.csv"
@@ -28,7 +28,7 @@ EVALUATION_COLUMNS = (
 class EvaluateOptions:
     """What to play. The games are those of the training, with its settings, unless they are overridden."""
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Folder of the run: OUT/<run>."""
     episodes: int = 30
     """Whole games to play."""
@@ -59,16 +59,20 @@ class EvaluateOptions:
 class RunsOptions:
     """Where to look."""
 
-    folder: tyro.conf.Positional[Path]
+    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
     """Every run below it is shown."""
 
 
 def evaluate_command(options: EvaluateOptions) -> int:
     """Let a trained run play whole games; show its raw returns and write them to evaluation.csv."""
     torch.set_num_threads(1)  # more than one starve the emulators
+    out = options.run if options.out is None else options.out
     if options.record is not None:
         check_video(options.record)
     run = load_run(options.run, options.device)
+    for folder in (out, *([] if options.record is None else [options.record.parent])):
+        # what cannot be written is said before the games are played, and no folder is made for games that are not
+        output_folder(next(path for path in (folder, *folder.absolute().parents) if path.exists()))
     games = evaluate(
         run,
         options.episodes,
@@ -77,17 +81,19 @@ def evaluate_command(options: EvaluateOptions) -> int:
         options=options.environment,
         at_once=options.at_once,
     )
-    path = output_folder(options.run if options.out is None else options.out) / EVALUATION
-    replace_text(path, _csv(run, games, options))
-    print(f"{run.spec.name} at agent step {run.agent_steps:,}, {len(games)} games, ε = {options.epsilon:g}")
-    print(f"raw return: {summary([game.raw_return for game in games])}")
-    print(f"games in {path}", file=sys.stderr)
-    if options.record is not None:
-        output_folder(options.record.parent)
-        pictures = record(run, games[0], options.record, options.environment)
-        print(
-            f"video of game 0, return {games[0].raw_return:g}, {pictures:,} pictures: {options.record}", file=sys.stderr
-        )
+    count = f"{len(games)} game{'' if len(games) == 1 else 's'}"
+    print(f"{run.spec.name} at agent step {run.agent_steps:,}, {count}, ε = {options.epsilon:g}")
+    print(f"raw return: {summary([game.raw_return for game in games])}", flush=True)
+    try:
+        replace_text(output_folder(out) / EVALUATION, _csv(run, games, options))
+        print(f"games in {out / EVALUATION}", file=sys.stderr)
+        if options.record is not None:
+            output_folder(options.record.parent)
+            pictures = record(run, games[0], options.record, options.environment)
+            shown = f"video of game 0, return {games[0].raw_return:g}, {pictures:,} pictures"
+            print(f"{shown}: {options.record}", file=sys.stderr)
+    except OSError as error:
+        raise WorkFailed(f"cannot write what was played: {(error.strerror or str(error)).lower()}") from error
     return 0
 
 
@@ -97,6 +103,7 @@ def runs_command(options: RunsOptions) -> int:
     if not runs:
         raise UserError(f"there is no run below '{options.folder}'; name the folder that was given as --out")
     print(table(runs, options.folder))
+    print("\nsteps: agent steps when the status was written; return: mean raw return of the last 100 games")
     return 0
 
 

@@ -17,7 +17,7 @@ from gramian.errors import UserError, WorkFailed, unknown
 from gramian.files import replacing
 
 Picture = NDArray[np.uint8]
-"""``[height, width, 3]``, both even."""
+"""``[height, width, 3]``; both are even once it is enlarged, as MP4 asks for."""
 
 FRAMES_PER_SECOND = {"atari": 60, "minatar": 10, "cartpole": 50}
 """At which pace each kind of game is shown; for Atari these are emulator frames."""
@@ -46,7 +46,7 @@ def check_video(path: Path) -> None:
     Raises
     ------
     UserError
-        If its suffix is neither ``.gif`` nor ``.mp4``, or if what writes it is not installed.
+        If its suffix is neither ``.gif`` nor ``.mp4``, if it is a folder, or if what writes it is not installed.
 
     Examples
     --------
@@ -59,6 +59,8 @@ def check_video(path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in _WRITERS:
         raise unknown("kind of video", path.suffix or path.name, _WRITERS)
+    if path.is_dir():
+        raise UserError(f"'{path}' is a folder; name a file for the video")
     try:
         if suffix == ".mp4":
             import imageio_ffmpeg  # noqa: F401
@@ -85,7 +87,7 @@ def record(run: Run, game: PlayedGame, path: Path, options: EnvironmentOptions |
     """
     check_video(path)
     options = options or run.config.settings.environment
-    engine, draw = _screen(run.spec.game, options)
+    engine, draw, scale = _screen(run.spec.game, options)
     speed = FRAMES_PER_SECOND[run.spec.game.kind] / engine.frames_per_step
     shown = 0
 
@@ -97,7 +99,7 @@ def record(run: Run, game: PlayedGame, path: Path, options: EnvironmentOptions |
 
     try:
         with replacing(path) as temporary:
-            _WRITERS[path.suffix.lower()](temporary, pictures(), speed)
+            _WRITERS[path.suffix.lower()](temporary, pictures(), scale, speed)
     finally:
         engine.close()
     return shown
@@ -116,13 +118,13 @@ def _frames(engine: Engine, game: PlayedGame) -> Iterator[NDArray[Any]]:
         raise WorkFailed(f"the game to record came out at {total}, not at {game.raw_return}: the emulator has changed")
 
 
-def _screen(game: Game, options: EnvironmentOptions) -> tuple[Engine, Callable[[NDArray[Any]], Picture]]:
-    """An emulator of one game, and what makes a picture of its frames."""
+def _screen(game: Game, options: EnvironmentOptions) -> tuple[Engine, Callable[[NDArray[Any]], Picture], int]:
+    """An emulator of one game, what makes a picture of its frames, and how many times the picture is enlarged."""
     if game.kind == "atari":
         from gramian.deep.environments.atari import AtariEngine
 
-        return AtariEngine(game.id, 1, options.atari, 1, colour=True), lambda frame: _enlarged(frame, ATARI_SCALE)
-    return make_engine(game, 1, options), _minatar_picture if game.kind == "minatar" else _cartpole_picture
+        return AtariEngine(game.id, 1, options.atari, 1, colour=True), lambda frame: frame, ATARI_SCALE
+    return make_engine(game, 1, options), _minatar_picture if game.kind == "minatar" else _cartpole_picture, 1
 
 
 def _minatar_picture(channels: NDArray[np.uint8]) -> Picture:
@@ -155,31 +157,32 @@ def _enlarged(picture: NDArray[np.uint8], times: int) -> Picture:
     return picture.repeat(times, axis=0).repeat(times, axis=1)
 
 
-def _write_gif(path: Path, pictures: Iterator[Picture], speed: float) -> None:
+def _write_gif(path: Path, pictures: Iterator[Picture], scale: int, speed: float) -> None:
     from PIL import Image
 
     def images() -> Iterator[Image.Image]:
         for picture in pictures:
-            # few colours, so that the palette of each picture is exact and small
-            yield Image.fromarray(picture).quantize(64, dither=Image.Dither.NONE)
+            image = Image.fromarray(picture).quantize(dither=Image.Dither.NONE)
+            yield image.resize((scale * image.width, scale * image.height), Image.Resampling.NEAREST)
 
     every = images()
-    duration_ms = max(20, round(100 / speed) * 10)  # viewers slow down what is faster
+    duration_ms = max(20, round(100 / speed) * 10)  # a GIF counts in 10 ms, and viewers slow down what is faster
     next(every).save(path, "GIF", save_all=True, append_images=every, duration=duration_ms, loop=0)
 
 
-def _write_mp4(path: Path, pictures: Iterator[Picture], speed: float) -> None:
+def _write_mp4(path: Path, pictures: Iterator[Picture], scale: int, speed: float) -> None:
     import imageio_ffmpeg
 
-    first = next(pictures)
+    enlarged = (np.ascontiguousarray(_enlarged(picture, scale)) for picture in pictures)
+    first = next(enlarged)
     height, width, _ = first.shape
     writer = imageio_ffmpeg.write_frames(str(path), (width, height), fps=speed, macro_block_size=2, quality=8)
     writer.send(None)
     try:
-        for picture in chain([first], pictures):
-            writer.send(np.ascontiguousarray(picture))
+        for picture in chain([first], enlarged):
+            writer.send(picture)
     finally:
         writer.close()
 
 
-_WRITERS: dict[str, Callable[[Path, Iterator[Picture], float], None]] = {".gif": _write_gif, ".mp4": _write_mp4}
+_WRITERS: dict[str, Callable[[Path, Iterator[Picture], int, float], None]] = {".gif": _write_gif, ".mp4": _write_mp4}
