@@ -5,15 +5,16 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: help demo test check docs format clean
+.PHONY: help demo test test-slow check docs format clean
 
 help:
-	@echo "make demo      see it work"
-	@echo "make test      run the tests"
-	@echo "make check     formatting, lint, types, import contract, docs"
-	@echo "make docs      build the documentation into site/"
-	@echo "make format    let ruff rewrite the sources"
-	@echo "make clean     remove what was built"
+	@echo "make demo        see it work"
+	@echo "make test        run the tests"
+	@echo "make test-slow   run the tests that kill processes and learn games"
+	@echo "make check       formatting, lint, types, import contract, docs"
+	@echo "make docs        build the documentation into site/"
+	@echo "make format      let ruff rewrite the sources"
+	@echo "make clean       remove what was built"
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +34,9 @@ demo: $(VENV)/lab.stamp
 
 test: $(VENV)/dev.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
+
+test-slow: $(VENV)/dev.stamp
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m slow
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check

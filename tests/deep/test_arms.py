@@ -2,11 +2,11 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given
-from tests.deep.naive import naive_penalty
-from tests.deep.populations import CENTRABLE, EVERY_ARM
 
 from gramian.deep.arms import Arm, Arms, parse_arm
 from gramian.errors import UserError
+from tests.deep.naive import naive_penalty
+from tests.deep.populations import CENTRABLE, EVERY_ARM
 
 
 def features(population, seed=0, samples=6):

@@ -2,13 +2,13 @@ import math
 
 import pytest
 import torch
-from tests.deep.naive import NaiveRun, own_part
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 from gramian.deep.arms import Arm
 from gramian.deep.batch import Batch
 from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec
+from tests.deep.naive import NaiveRun, own_part
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 GRADIENTS = [f"grad_norm_{part}{source}" for part in ("head", "body") for source in ("", "_td", "_penalty")]
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from ale_py import roms
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
-from tests.deep.environment_checks import check_independence, check_restore, play, random_actions, snapshot
 
 from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments
 from gramian.deep.environments import atari as atari_module
@@ -15,6 +14,7 @@ from gramian.deep.games import PAPER_TITLES, find_game
 from gramian.deep.observations import FrameStack
 from gramian.deep.streams import Stream, bits
 from gramian.errors import UserError
+from tests.deep.environment_checks import check_independence, check_restore, play, random_actions, snapshot
 
 cv2 = pytest.importorskip("cv2", reason="Gymnasium's preprocessing needs OpenCV")
 gymnasium.register_envs(ale_py)

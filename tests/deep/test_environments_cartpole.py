@@ -1,12 +1,12 @@
 import gymnasium
 import numpy as np
 import pytest
-from tests.deep.environment_checks import check_independence, check_restore, random_actions, snapshot
 
 from gramian.deep.environments import CartPoleOptions, EnvironmentOptions, Environments
 from gramian.deep.games import find_game
 from gramian.deep.streams import Stream, bits
 from gramian.errors import UserError
+from tests.deep.environment_checks import check_independence, check_restore, random_actions, snapshot
 
 CARTPOLE = find_game("cartpole")
 

@@ -5,12 +5,12 @@ import sys
 
 import numpy as np
 import pytest
-from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
 
 from gramian.deep.environments import EnvironmentOptions, Environments, MinAtarOptions
 from gramian.deep.games import MINATAR_IDS, find_game
 from gramian.deep.streams import Stream, bits
 from gramian.errors import UserError
+from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
 
 
 def make(id_, runs=2, each=2, **options):

@@ -1,9 +1,9 @@
 import pytest
 import torch
-from tests.deep.populations import SPECS
 
 from gramian.deep.layout import Layout
 from gramian.deep.networks import init
+from tests.deep.populations import SPECS
 
 
 @pytest.mark.parametrize("kind", SPECS)

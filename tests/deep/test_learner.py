@@ -1,13 +1,13 @@
 import pytest
 import torch
 from scipy.stats import chi2
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 from gramian.deep.arms import Arm
 from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec, forward
 from gramian.deep.streams import Stream
 from gramian.errors import UserError
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 MLP = SPECS["mlp"]
 
@@ -349,7 +349,7 @@ def test_the_state_of_one_run_makes_a_population_of_one():
     ("change", "message"),
     [
         (lambda state: state.pop("online.head.bias"), "'online.head.bias' is missing"),
-        (lambda state: state.update(extra=torch.zeros(1)), "'extra' is extra"),
+        (lambda state: state.update(extra=torch.zeros(1)), "'extra' is not known here"),
         (
             lambda state: state.update({"mean.head.bias": torch.zeros(1, 4)}),
             r"'mean.head.bias' is torch.float32 \[1, 4\], not torch.float64 \[1, 3\]",
@@ -393,3 +393,14 @@ def test_a_population_needs_one_arm_and_one_learning_rate_for_each_seed():
         learner_of([Arm("dqn")], [0, 1])
     with pytest.raises(UserError, match="3 learning rates for 1 seeds"):
         learner_of([Arm("dqn")], learning_rate=(1e-4,) * 3)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_is_out_of_range_is_an_error(seed):
+    with pytest.raises(UserError, match=f"seed {seed} is out of range"):
+        learner_of([Arm("dqn")], [seed])
+
+
+def test_a_population_of_no_runs_is_an_error():
+    with pytest.raises(UserError, match="at least one seed"):
+        learner_of([])

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.deep.naive import NaiveRun, own_part
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 from gramian.deep.arms import Arm
 from gramian.deep.learner import Learner, LearnerConfig
+from tests.deep.naive import NaiveRun, own_part
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 
 def compare(spec, config, arms, updates, dtype=torch.float64, tolerance=1e-10, actions=None):

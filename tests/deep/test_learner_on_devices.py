@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 import torch
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 from gramian.deep.arms import Arm
 from gramian.deep.batch import Batch
 from gramian.deep.learner import Learner, LearnerConfig, update
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 DEVICES = ["cpu", pytest.param("cuda", marks=needs_cuda)]

@@ -2,8 +2,6 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
-from tests.deep.naive import NaiveNetwork
-from tests.deep.populations import SPECS, batch_of
 
 from gramian.deep.networks import (
     NetworkSpec,
@@ -15,6 +13,8 @@ from gramian.deep.networks import (
     population_conv2d,
 )
 from gramian.errors import UserError
+from tests.deep.naive import NaiveNetwork
+from tests.deep.populations import SPECS, batch_of
 
 
 @pytest.mark.parametrize("kind", SPECS)

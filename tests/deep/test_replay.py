@@ -4,6 +4,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
+from gramian.deep.observations import ObservationSpec
+from gramian.deep.replay import Replay, bytes_needed
+from gramian.errors import UserError
 from tests.deep.replay_oracle import (
     GAME_OVER,
     GO_ON,
@@ -12,10 +16,6 @@ from tests.deep.replay_oracle import (
     OUT_OF_TIME,
     Table,
 )
-
-from gramian.deep.observations import ObservationSpec
-from gramian.deep.replay import Replay, bytes_needed
-from gramian.errors import UserError
 
 GAMMA = 0.9
 ATARI = ObservationSpec((84, 84), np.uint8, 4)

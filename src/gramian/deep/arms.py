@@ -129,7 +129,6 @@ def parse_arm(text: str, default_kappa: float) -> Arm:
 class Group:
     """The runs of a population that share a penalty; they are computed together."""
 
-    kind: Kind
     penalty: Callable[[Tensor], Tensor] | None
     """Features ``[G, n, d]`` → ``[G]``; None for ``dr3``, which needs the features of the next states too."""
     runs: Tensor | None
@@ -168,7 +167,6 @@ class Arms:
                 members.setdefault((arm.kind, arm.centered), []).append(run)
         self.groups = tuple(
             Group(
-                kind,
                 _penalty(kind, centered),
                 None if len(runs) == len(arms) else torch.tensor(runs, dtype=torch.int64, device=device),
             )

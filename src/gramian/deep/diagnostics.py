@@ -44,6 +44,19 @@ def diagnose(objective: Objective, layout: Layout, online: Tensor, target: Tenso
     -------
     dict
         Name → ``[P]``, on the device of the parameters, without graph.
+
+    Examples
+    --------
+    >>> from gramian.deep.arms import Arm
+    >>> from gramian.deep.learner import Learner, LearnerConfig
+    >>> from gramian.deep.networks import NetworkSpec
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> learner = Learner(spec, LearnerConfig(), seeds=[0], arms=[Arm("gram", 0.1)])
+    >>> states = torch.randn(1, 32, 4)
+    >>> batch = Batch(states, torch.zeros(1, 32, dtype=torch.int64), torch.ones(1, 32), torch.zeros(1, 32), states)
+    >>> numbers = diagnose(learner.objective, learner.layout, learner.state.online, learner.state.target, batch)
+    >>> numbers["grad_norm_head_penalty"]
+    tensor([0.])
     """
     targets = objective.targets(layout.views(online), layout.views(target), batch)
     with torch.enable_grad():

@@ -97,6 +97,22 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
 
     Static shapes, nothing that depends on data, no transfer to the host: it can be compiled, and captured as a CUDA
     graph. ``objective``, ``adam`` and ``layout`` never change; ``state`` is changed in place.
+
+    Returns
+    -------
+    Losses
+        Of the weights before the update, without graph; for a diverged run of the weights that it keeps.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
+    >>> states, rewards = torch.randn(2, 32, 4), torch.ones(2, 32)
+    >>> rewards[1] = torch.inf
+    >>> batch = Batch(states, torch.zeros(2, 32, dtype=torch.int64), rewards, torch.zeros(2, 32), states)
+    >>> losses = update(learner.objective, learner.adam, learner.layout, learner.state, batch)
+    >>> learner.state.diverged_at
+    tensor([-1,  1])
     """
     targets = objective.targets(layout.views(state.online), layout.views(state.target), batch)
     gradients, losses = objective.gradients(layout, state.online, targets, batch)
@@ -164,6 +180,11 @@ class Learner:
         for name, length in (("arms", len(arms)), ("learning rates", len(rates))):
             if length != population:
                 raise UserError(f"{length} {name} for {population} seeds; give one for each run")
+        if not population:
+            raise UserError("a population of no runs; give at least one seed")
+        for seed in seeds:
+            if not 0 <= seed < 2**63:
+                raise UserError(f"seed {seed} is out of range; it must be 0 or more and less than 2^63")
         self.spec = spec
         self.config = config
         counts = torch.tensor([spec.actions] * population if action_counts is None else list(action_counts))
@@ -264,21 +285,18 @@ class Learner:
         return diagnose(self.objective, self.layout, self.state.online, self.state.target, batch)
 
     def state_dict(self) -> dict[str, Tensor]:
-        """A copy of the whole state as named, contiguous tensors ``[P, ...]``, ready for safetensors."""
-        rows = {name: getattr(self.state, name) for name in _ROWS}
-        named = {
-            f"{name}.{parameter}": view
-            for name, row in rows.items()
-            for parameter, view in self.layout.views(row).items()
-        }
-        named |= {"updates": self.state.updates, "diverged_at": self.state.diverged_at}
-        return {name: tensor.clone(memory_format=torch.contiguous_format) for name, tensor in named.items()}
+        """A copy of the whole state as named, contiguous tensors, ready for safetensors.
+
+        ``online.*`` and ``target.*`` are the weights, ``mean.*`` and ``square.*`` Adam's moments, ``diverged_at`` the
+        marks, each ``[P, ...]``; ``updates`` is a scalar.
+        """
+        return {name: _copied(tensor) for name, tensor in self._named_state().items()}
 
     def run_state(self, run: int) -> dict[str, Tensor]:
         """The state of one run: the `state_dict` of a population of that run alone."""
         return {
-            name: tensor if name == "updates" else tensor[run : run + 1].clone()
-            for name, tensor in self.state_dict().items()
+            name: _copied(tensor if name == "updates" else tensor[run : run + 1])
+            for name, tensor in self._named_state().items()
         }
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
@@ -289,23 +307,29 @@ class Learner:
         UserError
             If a tensor is missing, is one too many or has another shape or dtype; nothing is changed then.
         """
-        own = self.state_dict()
+        own = self._named_state()
         if odd := sorted(own.keys() ^ state.keys()):
-            raise UserError(
-                f"the state does not fit this learner: {odd[0]!r} is {'missing' if odd[0] in own else 'extra'}"
-            )
+            problem = "missing" if odd[0] in own else "not known here"
+            raise UserError(f"the state does not fit this learner: {odd[0]!r} is {problem}")
         for name, tensor in own.items():
             if (given := state[name]).shape != tensor.shape or given.dtype != tensor.dtype:
                 raise UserError(
                     f"the state does not fit this learner: {name!r} is {given.dtype} {list(given.shape)}, "
                     f"not {tensor.dtype} {list(tensor.shape)}"
                 )
-        for name in _ROWS:
-            for parameter, view in self.layout.views(getattr(self.state, name)).items():
-                view.copy_(state[f"{name}.{parameter}"])
-        self.state.updates.copy_(state["updates"])
-        self.state.diverged_at.copy_(state["diverged_at"])
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
         self._updates = int(state["updates"])
 
+    def _named_state(self) -> dict[str, Tensor]:
+        """The state by name, sharing its memory."""
+        named = {
+            f"{role}.{name}": view
+            for role in ("online", "target", "mean", "square")
+            for name, view in self.layout.views(getattr(self.state, role)).items()
+        }
+        return named | {"updates": self.state.updates, "diverged_at": self.state.diverged_at}
 
-_ROWS = ("online", "target", "mean", "square")
+
+def _copied(tensor: Tensor) -> Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format)

@@ -58,6 +58,21 @@ class Objective:
         ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
     double_q
         The online network chooses the action that the target network values.
+
+    Examples
+    --------
+    >>> from gramian.deep.arms import Arm
+    >>> from gramian.deep.networks import init
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> objective = Objective(spec, Arms([Arm("gram", 0.1)]), legal=None, td_loss="huber", double_q=False)
+    >>> states, rewards, terminal = torch.zeros(1, 8, 4), torch.full((1, 8), 2.0), torch.zeros(1, 8)
+    >>> batch = Batch(states, torch.zeros(1, 8, dtype=torch.int64), rewards, terminal, states)
+    >>> parameters = init(spec, seeds=[0])
+    >>> targets = objective.targets(parameters, parameters, batch)
+    >>> bool((targets == rewards).all())
+    True
+    >>> objective.evaluate(parameters, targets, batch).features.shape
+    torch.Size([1, 8, 16])
     """
 
     spec: NetworkSpec

@@ -1,0 +1,35 @@
+"""Small populations, and what makes two of them the same."""
+
+import hashlib
+from dataclasses import replace
+
+from gramian.deep.arms import Arm
+from gramian.deep.config import Config, load_preset, population
+
+REPRODUCIBLE = ("episodes.csv", "metrics.csv", "config.toml")
+
+
+PAIR = (Arm("dqn"), Arm("gram", 0.1))
+
+
+def small(game="cartpole", arms=PAIR, seeds=(0, 1), **changes):
+    """A population that trains in about a second."""
+    defaults = {
+        "frames": 1_200,
+        "prefill_agent_steps": 100,
+        "replay_capacity": 300,
+        "metrics_period_agent_steps": 100,
+        "checkpoint_period_agent_steps": 250,
+        "epsilon_decay_agent_steps": 500,
+        "max_grad_norm": 10.0,
+    }
+    settings = replace(load_preset("smoke"), **(defaults | changes))
+    return Config("smoke", settings, population([game], list(arms), list(seeds)))
+
+
+def fingerprint(folder):
+    """Hashes of everything that must be the same bytes: logs, configuration, final weights and moments."""
+    names = [path for name in REPRODUCIBLE for path in folder.glob(f"*/{name}")]
+    last = max(int(path.stem) for path in folder.glob("checkpoints/*.json"))
+    names += [folder / "checkpoints" / f"{last}.safetensors", *folder.glob(f"*/checkpoints/{last}.safetensors")]
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(names)}

@@ -1,0 +1,245 @@
+import csv
+import json
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gramian.deep.arms import Arm
+from gramian.deep.session import pick_device, resume, train
+from gramian.deep.trainer import Trainer
+from gramian.errors import UserError, WorkFailed
+from tests.deep.sessions import fingerprint, small
+
+
+def rows(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+def stop_at(monkeypatch, agent_steps, action):
+    """Do ``action`` when a trainer has taken so many steps."""
+    step = Trainer.step
+
+    def stepping(self):
+        episodes = step(self)
+        if self.agent_steps == agent_steps:
+            action()
+        return episodes
+
+    monkeypatch.setattr(Trainer, "step", stepping)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return train(small(), tmp_path_factory.mktemp("undisturbed"))
+
+
+def test_each_run_has_a_folder_with_all_its_files(undisturbed):
+    runs = sorted(path.name for path in undisturbed.iterdir() if path.is_dir() and path.name != "checkpoints")
+    assert runs == ["cartpole-dqn-s0", "cartpole-dqn-s1", "cartpole-gram-k0.1-s0", "cartpole-gram-k0.1-s1"]
+    for run in runs:
+        files = {path.name for path in (undisturbed / run).iterdir()}
+        logs = {"episodes.csv", "metrics.csv", "timing.csv"}
+        assert files == logs | {"config.toml", "provenance.json", "status.json", "checkpoints"}
+        status = json.loads((undisturbed / run / "status.json").read_text())
+        assert status == {"state": "done", "agent_steps": 1200, "reason": ""}
+
+
+def test_a_finished_population_keeps_its_weights_and_not_its_replay(undisturbed):
+    assert sorted(path.name for path in (undisturbed / "checkpoints").iterdir()) == ["1200.json", "1200.safetensors"]
+    assert (undisturbed / "cartpole-dqn-s0" / "checkpoints" / "1200.safetensors").exists()
+
+
+def test_episodes_add_up_to_the_steps_taken(undisturbed):
+    for path in undisturbed.glob("*/episodes.csv"):
+        episodes = rows(path)
+        assert episodes
+        assert [int(row["episode"]) for row in episodes] == list(range(len(episodes)))
+        length = 0
+        for row in episodes:
+            length += int(row["length_agent_steps"])
+            assert int(row["frames"]) == length
+            assert float(row["raw_return"]) == float(row["length_agent_steps"])  # CartPole pays 1 a step
+
+
+def test_metrics_have_the_same_columns_for_every_arm_at_the_set_interval(undisturbed):
+    tables = {path.parent.name: rows(path) for path in undisturbed.glob("*/metrics.csv")}
+    assert len({tuple(table[0]) for table in tables.values()}) == 1
+    for name, table in tables.items():
+        assert [int(row["agent_steps"]) for row in table] == list(range(200, 1201, 100))
+        assert all((float(row["penalty_loss"]) > 0) == ("gram" in name) for row in table)
+        assert all(float(row["grad_norm_head_penalty"]) == 0 for row in table)
+        assert [int(row["updates"]) for row in table] == [(int(row["agent_steps"]) - 100) // 8 for row in table]
+
+
+def test_the_logs_hold_no_wall_clock_times_so_that_a_second_making_gives_the_same_bytes(undisturbed, tmp_path):
+    assert fingerprint(train(small(), tmp_path / "again")) == fingerprint(undisturbed)
+
+
+def test_provenance_names_versions_and_hardware_and_no_environment_variable(undisturbed):
+    text = (undisturbed / "cartpole-dqn-s0" / "provenance.json").read_text()
+    (record,) = json.loads(text)
+    assert record["versions"]["torch"] == torch.__version__
+    assert record["hardware"]["device"] == "cpu"
+    assert set(record) == {"started", "command", "git", "versions", "hardware"}
+    assert os.environ["PATH"] not in text
+
+
+def test_a_folder_that_holds_a_population_is_left_alone(undisturbed):
+    before = fingerprint(undisturbed)
+    with pytest.raises(UserError, match="holds a population already; go on with --resume"):
+        train(small(), undisturbed)
+    assert fingerprint(undisturbed) == before
+
+
+def test_resuming_what_is_done_changes_nothing(undisturbed):
+    before = fingerprint(undisturbed)
+    resume(undisturbed)
+    assert fingerprint(undisturbed) == before
+
+
+def test_a_folder_without_population_cannot_be_resumed(tmp_path):
+    with pytest.raises(UserError, match="holds no population; --resume takes the folder that was given as --out"):
+        resume(tmp_path)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interruption_saves_and_the_resumed_run_is_the_undisturbed_one(undisturbed, tmp_path, monkeypatch, sent):
+    with monkeypatch.context() as patched:
+        stop_at(patched, 777, lambda: os.kill(os.getpid(), sent))
+        with pytest.raises(KeyboardInterrupt):
+            train(small(), tmp_path / "run")
+    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    assert (status["state"], status["agent_steps"]) == ("interrupted", 777)
+    assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
+
+
+@pytest.mark.parametrize("agent_steps", [40, 251, 749, 1199])
+def test_a_process_that_dies_resumes_from_its_last_checkpoint_as_if_nothing_had_been(
+    undisturbed, tmp_path, monkeypatch, agent_steps
+):
+    class Died(BaseException):
+        pass
+
+    def die():
+        raise Died
+
+    with monkeypatch.context() as patched:
+        stop_at(patched, agent_steps, die)
+        with pytest.raises(Died):
+            train(small(), tmp_path / "run")
+    assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"game": "minatar/space_invaders", "frames": 700, "checkpoint_period_agent_steps": 200},
+        {"envs_per_run": 3, "n_step": 3, "double_q": True},
+        {"layer_norm": True, "weight_decay": 0.01, "loss": "squared"},
+    ],
+)
+def test_every_kind_of_population_resumes_exactly(tmp_path, monkeypatch, changes):
+    expected = fingerprint(train(small(**changes), tmp_path / "undisturbed"))
+    with monkeypatch.context() as patched:
+        stop_at(patched, 453 if "envs_per_run" in changes else 455, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            train(small(**changes), tmp_path / "run")
+    assert fingerprint(resume(tmp_path / "run")) == expected
+
+
+def test_a_damaged_checkpoint_costs_time_and_nothing_else(undisturbed, tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        stop_at(patched, 777, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            train(small(), tmp_path / "run")
+    path = tmp_path / "run" / "cartpole-dqn-s1" / "checkpoints" / "777.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.warns(UserWarning, match="agent step 777 is damaged"):
+        resume(tmp_path / "run")
+    assert fingerprint(tmp_path / "run") == fingerprint(undisturbed)
+
+
+def test_without_the_replay_a_resumed_run_refills_it_and_goes_on(tmp_path, monkeypatch):
+    with monkeypatch.context() as patched:
+        stop_at(patched, 600, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            train(small(), tmp_path / "run", checkpoint_replay=False)
+    assert not list(tmp_path.rglob("replay-*"))
+    resume(tmp_path / "run")
+    updates = {
+        int(row["agent_steps"]): int(row["updates"]) for row in rows(tmp_path / "run/cartpole-dqn-s0/metrics.csv")
+    }
+    assert updates[600] == 62
+    assert updates[700] == 63  # the prefill's hundred steps pass first
+    assert updates[1200] == 63 + 500 // 8
+
+
+def test_a_run_that_diverges_is_marked_and_the_others_are_those_of_a_calm_population(tmp_path):
+    calm = small(arms=[Arm("dqn")], seeds=[0, 1, 2], max_grad_norm=0.0)
+    wild = replace(calm, runs=(calm.runs[0], replace(calm.runs[1], learning_rate=1e30), calm.runs[2]))
+    train(calm, tmp_path / "calm")
+    train(wild, tmp_path / "wild")
+    status = json.loads((tmp_path / "wild" / wild.runs[1].name / "status.json").read_text())
+    assert status["state"] == "diverged"
+    assert status["reason"].startswith("not finite at update ")
+    for run in (calm.runs[0], calm.runs[2]):
+        for name in ("episodes.csv", "metrics.csv", "checkpoints/1200.safetensors"):
+            ours, theirs = (tmp_path / folder / run.name / name for folder in ("wild", "calm"))
+            assert ours.read_bytes() == theirs.read_bytes()
+    assert rows(tmp_path / "wild" / wild.runs[1].name / "metrics.csv")  # its numbers stay
+
+
+def test_a_population_that_has_diverged_whole_ends(tmp_path):
+    calm = small(arms=[Arm("dqn")], seeds=[0])
+    wild = replace(
+        calm, runs=(replace(calm.runs[0], learning_rate=1e30),), settings=replace(calm.settings, max_grad_norm=0.0)
+    )
+    train(wild, tmp_path / "wild")
+    status = json.loads((tmp_path / "wild" / wild.runs[0].name / "status.json").read_text())
+    assert status["state"] == "diverged"
+    assert status["agent_steps"] < 1200
+    resume(tmp_path / "wild")
+
+
+def test_a_full_disk_stops_the_run_with_a_clear_line_and_keeps_the_last_checkpoint(undisturbed, tmp_path, monkeypatch):
+    from gramian.deep import checkpoint
+
+    write = checkpoint.replace_bytes
+
+    def full(path, data):
+        if path.name == "750.safetensors":
+            raise OSError(28, "No space left on device")
+        write(path, data)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "replace_bytes", full)
+        with pytest.raises(WorkFailed, match="no space left on device; the checkpoint at agent step 500 is whole"):
+            train(small(), tmp_path / "run")
+    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    assert status["state"] == "failed"
+    assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
+
+
+def test_memory_that_does_not_suffice_stops_before_anything_is_written(tmp_path):
+    with pytest.raises(UserError, match=r"not enough memory on cpu: .* lower --replay-capacity"):
+        train(small(game="pong", replay_capacity=10**9), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_devices_are_checked():
+    assert pick_device("cpu") == torch.device("cpu")
+    with pytest.raises(UserError, match="unknown device 'gpu'"):
+        pick_device("gpu")
+    if not torch.cuda.is_available():
+        assert pick_device("auto") == torch.device("cpu")
+        with pytest.raises(UserError, match="sees no CUDA"):
+            pick_device("cuda")
+
+
+def test_tensorboard_gets_the_curves(tmp_path):
+    train(small(frames=400, seeds=[0]), tmp_path / "run", tensorboard=True)
+    assert len(list(tmp_path.glob("run/*/tensorboard/events*"))) == 2
