@@ -77,6 +77,13 @@ def test_epsilon_mixes_in_random_actions_that_a_fresh_load_repeats(cartpole):
     assert actions(0.5) == actions(0.5)
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_a_run_acts_on_a_gpu_as_on_the_cpu(cartpole):
+    observations = torch.randn(50, 4)
+    values = [load_run(cartpole[0], device).q_values(observations).cpu() for device in ("cpu", "cuda")]
+    torch.testing.assert_close(*values)
+
+
 def test_minatar_observations_have_the_shape_of_the_game(minatar):
     run = load_run(minatar)
     assert run.observation.shape == (4, 10, 10)
