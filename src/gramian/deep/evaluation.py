@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from gramian.deep.environments import EnvironmentOptions, cores, make_engine
 from gramian.deep.environments.engine import Engine
 from gramian.deep.observations import FrameStack
-from gramian.deep.runs import Run
+from gramian.deep.runs import Run, check_epsilon
 from gramian.deep.streams import Stream, bits, integers, uniform
 from gramian.errors import UserError
 from gramian.progress import Progress
@@ -205,8 +205,7 @@ def _check(run: Run, episodes: int, epsilon: float, seed: int, at_once: int) -> 
     for name, value in (("episodes", episodes), ("at_once", at_once)):
         if value < 1:
             raise UserError(f"{name} is {value}; it must be at least 1")
-    if not 0 <= epsilon <= 1:
-        raise UserError(f"epsilon is {epsilon}; it must be between 0 and 1")
+    check_epsilon(epsilon)
     if not 0 <= seed < 2**63:
         raise UserError(f"seed is {seed}; it must be a whole number from 0 to 2^63 - 1")
     if not run.finite:

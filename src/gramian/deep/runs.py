@@ -73,7 +73,7 @@ class Run:
         observation
             ``[*observation.shape]``.
         """
-        _check_epsilon(epsilon)
+        check_epsilon(epsilon)
         draw = bits(self.spec.seed, Stream.EVALUATE, -1, self._acted)  # seeds of evaluations are 0 or more
         self._acted += 1
         values = self.q_values(self._tensor(observation, self.observation.shape)[None])
@@ -184,6 +184,7 @@ def _where_runs_are(folder: Path) -> str:
     return f", but holds runs; name one of them: {', '.join(str(folder / name) for name in names[:4])}{more}"
 
 
-def _check_epsilon(epsilon: float) -> None:
+def check_epsilon(epsilon: float) -> None:
+    """Make sure that a share of random actions is one."""
     if not 0 <= epsilon <= 1:
         raise UserError(f"epsilon is {epsilon}; it must be between 0 and 1")
