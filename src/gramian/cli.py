@@ -41,6 +41,8 @@ COMMANDS: dict[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that has no Greek gets question marks, not a traceback
+        sys.stdout.reconfigure(errors="replace")
     try:
         return _dispatch(arguments)
     except UserError as error:
