@@ -1,6 +1,8 @@
 """The penalties against slow, obvious oracles, and their properties under hypothesis."""
 
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -20,6 +22,7 @@ from gramian import (
     lam,
     unbiased_gram_penalty,
 )
+from gramian.penalties import _tf32_allowed
 
 SAME_NUMBER = [covariance_penalty, gram_penalty, decorrelation_penalty]
 ALL = [*SAME_NUMBER, unbiased_gram_penalty]
@@ -215,6 +218,28 @@ def test_errors_stay_below_1e_4_where_tf32_is_allowed(name):
         test_float32_errors_stay_below_1e_4("badly scaled", name, "cuda")
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+def test_tf32_is_noticed_however_it_was_allowed():
+    probe = (
+        "import torch; from gramian.penalties import _tf32_allowed as allowed; answers = [allowed()]\n"
+        "torch.set_float32_matmul_precision('high'); answers.append(allowed())\n"
+        "torch.set_float32_matmul_precision('highest'); answers.append(allowed())\n"
+        "torch.backends.cuda.matmul.allow_tf32 = True; answers.append(allowed())\n"
+        "print(answers)"
+    )
+    newer = "import torch; from gramian.penalties import _tf32_allowed as allowed\n" + (
+        "torch.backends.cuda.matmul.fp32_precision = 'tf32'; print([allowed()])"
+    )
+    for script, expected in ((probe, "[False, True, False, True]"), (newer, "[True]")):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == expected
+
+
+def test_the_question_of_tf32_does_not_break_a_compiled_graph():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: x + _tf32_allowed(), fullgraph=True, backend="aot_eager")
+    assert compiled(torch.zeros(2)).tolist() == [float(_tf32_allowed())] * 2
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -326,8 +326,21 @@ def _floating(features: Tensor) -> Tensor:
     """``features`` in the precision that the computation needs."""
     if features.dtype == torch.float64:
         return features
-    tf32 = features.device.type == "cuda" and torch.get_float32_matmul_precision() != "highest"
-    return features.to(torch.float64 if tf32 else torch.float32)
+    rounded = features.device.type == "cuda" and _tf32_allowed()
+    return features.to(torch.float64 if rounded else torch.float32)
+
+
+def _tf32_allowed() -> bool:
+    """Whether CUDA may round float32 products, by the newer of torch's two settings where it has that one."""
+    newer: str | None = getattr(torch.backends.cuda.matmul, "fp32_precision", None)
+    if newer is not None:
+        return newer not in ("ieee", "none")
+    return torch.get_float32_matmul_precision() != "highest"
+
+
+# The compiler cannot trace the lookup; it keeps the answer that it gets when it compiles. This is what
+# torch.compiler.assume_constant_result does, without a second of importing the compiler.
+vars(_tf32_allowed)["_dynamo_marked_constant"] = True
 
 
 def _prepared(features: Tensor, centered: bool) -> Tensor:

@@ -77,6 +77,53 @@ def test_on_cuda_every_sampleable_transition_is_what_the_actor_saw(case):
     played(*case).check()
 
 
+@pytest.fixture
+def full_cuda_replay():
+    replay = Replay(ATARI, 2, 2, 400, n_step=3, device="cuda")
+    frames = torch.zeros(2, 2, 84, 84, dtype=torch.uint8, device="cuda")
+    replay.begin(frames)
+    return replay, frames
+
+
+def cuda_step(replay, frames, number):
+    no = torch.zeros(2, 2, dtype=torch.bool, device="cuda")
+    rewards = torch.full((2, 2), float(number), device="cuda")
+    replay.add(torch.ones(2, 2, dtype=torch.int64, device="cuda"), rewards, no, no, frames + number, no, frames)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_adding_and_sampling_never_wait_for_the_device(full_cuda_replay):
+    replay, frames = full_cuda_replay
+    seeds, counter = torch.arange(2, device="cuda"), torch.tensor(3, device="cuda")
+    for number in range(5):
+        cuda_step(replay, frames, number)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        cuda_step(replay, frames, 5)
+        replay.sample(seeds, counter, 32)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_sampling_works_inside_a_cuda_graph_while_the_replay_grows(full_cuda_replay):
+    replay, frames = full_cuda_replay
+    seeds, counter = torch.arange(2, device="cuda"), torch.tensor(0, device="cuda")
+    for number in range(5):
+        cuda_step(replay, frames, number)
+    replay.sample(seeds, counter, 32)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = replay.sample(seeds, counter, 32)
+    for number in range(5, 500):
+        cuda_step(replay, frames, number % 200)
+        counter.fill_(number)
+        graph.replay()
+        for mine, expected in zip(captured, replay.sample(seeds, number, 32), strict=True):
+            assert torch.equal(mine, expected)
+
+
 def test_beyond_a_life_loss_the_stack_goes_on_and_beyond_a_game_it_does_not():
     table = Table(Replay(SMALL, 1, 1, 20), SMALL, 0.99)
     played(table, [[[GO_ON]], [[LIFE_LOST]], [[GO_ON]], [[GAME_OVER]], [[GO_ON]]])

@@ -256,7 +256,10 @@ class Replay:
         return environment, rank + self._first.view(self.shape).gather(1, environment)
 
     def fetch(self, environments: Tensor, transitions: Tensor) -> Batch:
-        """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``."""
+        """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``.
+
+        A window of n steps stops where the episode ends; where the game was over, the next observation is zero.
+        """
         run = torch.arange(self.shape[0], device=environments.device)[:, None]
         row = run * self.shape[1] + environments
         start = self._starts[row, transitions % self._layout.starts].to(torch.int64)

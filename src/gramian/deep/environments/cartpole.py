@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import NDArray
 
-from gramian.deep.environments.engine import Frames, Outcome
+from gramian.deep.environments.engine import Engine, Frames, Outcome
 from gramian.deep.environments.options import CartPoleOptions
 from gramian.deep.observations import ObservationSpec
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 
-class CartPoleEngine:
+class CartPoleEngine(Engine):
     """``count`` copies of CartPole, stepped one after the other."""
 
     def __init__(self, count: int, options: CartPoleOptions):

@@ -14,7 +14,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.environments.engine import Frames, Outcome
+from gramian.deep.environments.engine import Engine, Frames, Outcome
 from gramian.deep.environments.options import MinAtarOptions
 from gramian.deep.observations import ObservationSpec
 from gramian.errors import UserError
@@ -32,7 +32,7 @@ class _Rules(Protocol):
     def minimal_action_set(self) -> list[int]: ...
 
 
-class MinAtarEngine:
+class MinAtarEngine(Engine):
     """``count`` copies of one MinAtar game, stepped one after the other.
 
     MinAtar's own wrapper keeps the action before across a reset, and its sticky actions may repeat it in the next

@@ -37,7 +37,7 @@ class Step:
     terminated
         bool: the game is over.
     life_lost
-        bool: a life was lost and the game goes on.
+        bool: a life was lost and the game was not over.
     truncated
         bool: the time limit ended the episode, which a learner must not take for an end of the game.
     final_frames
@@ -77,7 +77,7 @@ class Environments:
     envs_per_run
         E.
     threads
-        How many threads step the Atari emulators; 0 takes one for each core that this process may use.
+        How many threads get Atari's next episodes ready; 0 takes one for each core that this process may use.
 
     Raises
     ------
@@ -234,6 +234,7 @@ class Environments:
         alive = True
         for engine, rows in self._groups:
             self._frames[rows], lived = engine.replay(self._episode_seeds(rows), [actions[i] for i in rows])
+            engine.prepare(np.arange(rows.size), self._episode_seeds(rows, later=1))
             alive &= lived
         self._rewards[:] = state["rewards"]
         self._started[:], self._terminated[:], self._life_lost[:], self._truncated[:] = state["flags"]
@@ -255,10 +256,11 @@ class Environments:
             members = np.flatnonzero(np.isin(rows, which, assume_unique=True))
             if members.size:
                 self._frames[rows[members]] = engine.start(members, self._episode_seeds(rows[members]))
+                engine.prepare(members, self._episode_seeds(rows[members], later=1))
 
-    def _episode_seeds(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+    def _episode_seeds(self, rows: NDArray[np.intp], later: int = 0) -> NDArray[np.int64]:
         # 31 bits: the emulators' seeds are non-negative 32-bit integers
-        random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows])
+        random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows] + later)
         return (random_bits >> np.uint64(33)).astype(np.int64)
 
     def _record(self, actions: NDArray[np.int64]) -> None:
