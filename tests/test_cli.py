@@ -68,6 +68,17 @@ def test_the_one_line_does_not_depend_on_what_the_terminal_can_draw(encoding):
     assert done.stderr == "gramian: Unrecognized options: --seed, 1; did you mean --seeds?\n"
 
 
+def test_a_terminal_without_greek_letters_gets_the_numbers_all_the_same():
+    done = subprocess.run(
+        [sys.executable, "-m", "gramian", "demo", "--steps", "1", "--seeds", "1"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.returncode == 0
+    assert "? = 1.0, 1 seeds" in done.stdout
+
+
 def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch, capsys):
     monkeypatch.setitem(COMMANDS, "far", Command("needs what is not there", "gramian.demo:demo", extra="ray"))
     monkeypatch.setitem(sys.modules, "gramian.demo", None)

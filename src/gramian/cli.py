@@ -32,6 +32,8 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
+    "evaluate": Command("let a trained run play", "gramian.deep.run_commands:evaluate_command"),
+    "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
     "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
 }
 
@@ -39,6 +41,8 @@ COMMANDS: dict[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that has no Greek gets question marks, not a traceback
+        sys.stdout.reconfigure(errors="replace")
     try:
         return _dispatch(arguments)
     except UserError as error:
