@@ -11,6 +11,7 @@ from gramian.deep.arms import Arm
 from gramian.deep.session import pick_device, resume, train
 from gramian.deep.trainer import Trainer
 from gramian.errors import UserError, WorkFailed
+from gramian.files import locked
 from tests.deep.sessions import fingerprint, small
 
 
@@ -99,6 +100,12 @@ def test_resuming_what_is_done_changes_nothing(undisturbed):
     before = fingerprint(undisturbed)
     resume(undisturbed)
     assert fingerprint(undisturbed) == before
+
+
+def test_two_processes_never_work_on_the_same_population(undisturbed):
+    with locked(undisturbed / "lock"), pytest.raises(UserError, match="another process is at work in"):
+        resume(undisturbed)
+    resume(undisturbed)
 
 
 def test_a_folder_without_population_cannot_be_resumed(tmp_path):

@@ -27,10 +27,12 @@ from gramian.deep.schedules import crossed
 from gramian.deep.tensorboard import TensorBoard
 from gramian.deep.trainer import Episode, Trainer, make_environments, network_spec
 from gramian.errors import UserError, WorkFailed
-from gramian.files import output_folder, replace_text
+from gramian.files import locked, output_folder, replace_text
 
 FORMAT = 1
 POPULATION = "population.json"
+LOCK = "lock"
+"""Held by the process at work on a population."""
 LEARNER_COPIES = 6
 """Online and target weights, Adam's two moments, a gradient and a temporary of the optimiser."""
 
@@ -87,8 +89,9 @@ def train(
         )
     session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype)
     output_folder(folder)
-    replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
-    session.run(None)
+    with locked(folder / LOCK):
+        replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
+        session.run(None)
     return folder
 
 
@@ -104,10 +107,9 @@ def resume(
     """
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder)
-    checkpoint = Checkpoints(folder, [run.name for run in config.runs])
     session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype)
-    session.checkpoints = checkpoint
-    session.run(checkpoint.load())
+    with locked(folder / LOCK):
+        session.run(session.checkpoints.load())
     return folder
 
 
