@@ -98,6 +98,17 @@ def _without(package):
     return import_module
 
 
+def test_an_extra_that_is_missed_in_the_middle_of_the_work_is_named_too(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "gymnasium.envs.classic_control.cartpole", None)
+    monkeypatch.delitem(sys.modules, "gramian.deep.environments.cartpole", raising=False)
+    assert main(["train", "--game", "cartpole", "--arm", "gram", "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.endswith(
+        "gramian: 'train' needs the package 'gymnasium', which is not installed; "
+        "it comes with: pip install 'gramian[lab]'\n"
+    )
+    assert not (tmp_path / "run").exists()
+
+
 def test_interruption_exits_130(monkeypatch, capsys):
     def interrupted(_):
         raise KeyboardInterrupt

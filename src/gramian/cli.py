@@ -11,7 +11,7 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, get_type_hints
@@ -69,9 +69,9 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
-    command = COMMANDS[name]
-    function = _load(name, command)
-    return function(_parse(function, rest, prog=f"gramian {name}"))
+    with _naming_what_is_missing(name, COMMANDS[name].extra):
+        function = _load(COMMANDS[name])
+        return function(_parse(function, rest, prog=f"gramian {name}"))
 
 
 def _usage() -> str:
@@ -92,19 +92,25 @@ def _usage() -> str:
     return "\n".join(lines)
 
 
-def _load(name: str, command: Command) -> Callable[[Any], int]:
-    module, _, attribute = command.function.partition(":")
+@contextlib.contextmanager
+def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
+    """Say which extra brings a package that a command cannot import, whether at once or in the middle of its work."""
     try:
-        import_module("tyro")
-        function: Callable[[Any], int] = getattr(import_module(module), attribute)
+        yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing in ("", "gramian"):
             raise
         raise UserError(
             f"'{name}' needs the package '{missing}', which is not installed; "
-            f"it comes with: pip install 'gramian[{command.extra}]'"
+            f"it comes with: pip install 'gramian[{extra}]'"
         ) from error
+
+
+def _load(command: Command) -> Callable[[Any], int]:
+    import_module("tyro")
+    module, _, attribute = command.function.partition(":")
+    function: Callable[[Any], int] = getattr(import_module(module), attribute)
     return function
 
 
