@@ -51,8 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkFailed as error:
         print(f"gramian: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("gramian: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"gramian: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output, `head` say, has gone
         sys.stderr.close()
