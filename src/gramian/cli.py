@@ -30,7 +30,15 @@ class Command:
     extra: str = "lab"
 
 
-COMMANDS: dict[str, Command] = {}
+COMMANDS: dict[str, Command] = {
+    "regression": Command(
+        "stochastic linear regression: the paper's pair and the controls", "gramian.linear.regression:command"
+    ),
+    "mountain-car": Command(
+        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
+    ),
+    "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

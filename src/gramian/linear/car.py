@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian.linear.compiled import kernel
 from gramian.linear.features import active_tiles, with_action
@@ -24,6 +25,7 @@ LOW, HIGH = (-1.2, -0.07), (0.6, 0.07)
 GOAL = 0.5
 ACTIONS = 3
 START_LOW, START_HIGH = -0.6, -0.4
+FINISHED, DIVERGED, STOPPED = 0, 1, 2
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
 
@@ -60,6 +62,18 @@ def _greedy(q: Floats, rng: np.random.Generator) -> int:
 
 
 @kernel
+def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.random.Generator) -> None:
+    """Put ``item`` [k], the one after ``seen`` others, into ``reservoir`` [capacity, k]: a uniform sample of all so far.
+
+    Algorithm R (Vitter 1985): item n takes a random place with probability capacity/n.
+    """
+    capacity = reservoir.shape[0]
+    place = seen if seen < capacity else int(rng.random() * (seen + 1))
+    if place < capacity:
+        reservoir[place] = item
+
+
+@kernel
 def q_learning_run(
     starts: Floats,
     most_steps: int,
@@ -83,13 +97,15 @@ def q_learning_run(
     rng: np.random.Generator,
     lengths: Integers,
     trace: Floats,
-) -> bool:
-    """Run Algorithm 1 with ε = 0 for one episode per entry of ``starts``; say whether the run stayed finite.
+    stop: NDArray[np.bool_],
+) -> int:
+    """Run Algorithm 1 with ε = 0 for one episode per entry of ``starts``; return FINISHED, DIVERGED or STOPPED.
 
     Each step: take the greedy action, observe r = −1 and s'; δ = r + γ max_a Q(s', a) − Q(s, a), where the middle term
     is missing at the goal; learn; choose the next action with the new values. A and w (or θ) are changed in place and
     stay from episode to episode. ``lengths`` [episodes] receives the number of steps of each, at most ``most_steps``.
-    A run that diverges ends there: it returns False, and the episodes it did not finish count ``most_steps``.
+    A run that diverges ends there, and the episodes that it did not finish count ``most_steps``. Setting ``stop[0]``
+    from another thread ends the run before its next episode.
 
     The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
     of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
@@ -112,6 +128,8 @@ def q_learning_run(
     seen, steps_in_all = 0, 0
     lengths[:] = most_steps
     for episode in range(starts.size):
+        if stop[0]:
+            return STOPPED
         position, velocity = starts[episode], 0.0
         state[0], state[1] = position, velocity
         active_tiles(state, low, high, scale, offsets, tiles_now)
@@ -143,7 +161,7 @@ def q_learning_run(
                     best_next = max(best_next, q_next[a])
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
-                return False
+                return DIVERGED
 
             with_action(tiles_now, action, per_action, ACTIONS, indices)
             term = estimator
@@ -158,9 +176,7 @@ def q_learning_run(
                     drawn = int(rng.random() * min(seen, reservoir.shape[0]))
                     others[:] = reservoir[drawn]
                     transform(A, others, ones, other)
-                place = seen if seen < reservoir.shape[0] else int(rng.random() * (seen + 1))
-                if place < reservoir.shape[0]:
-                    reservoir[place] = indices
+                keep_in_reservoir(reservoir, indices, seen, rng)
                 seen += 1
             learn(form, term, projected, A, w, theta, S, indices, ones, y, other, delta, alpha, lam, beta, room)
 
@@ -184,4 +200,4 @@ def q_learning_run(
                 else:
                     q[a] = dot_active(w, indices, ones)
             tiles_now, tiles_next = tiles_next, tiles_now
-    return True
+    return FINISHED
