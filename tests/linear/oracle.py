@@ -43,6 +43,8 @@ class DenseLearner:
                 term = np.zeros_like(A)
             case "single":
                 term = own @ A @ offdiagonal(A.T @ own @ A)
+            case "norm":
+                term = own @ A @ (A.T @ own @ A)
             case "two-sample":
                 term = own @ A @ offdiagonal(A.T @ np.outer(second, second) @ A)
             case "running":

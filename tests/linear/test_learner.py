@@ -12,7 +12,7 @@ LAM = 0.05
 ARMS = [
     Arm(form, estimator, 0.0 if estimator == "none" else LAM, projected)
     for form, estimator, projected in itertools.product(
-        ("reduced", "full"), ("none", "single", "two-sample", "running"), (False, True)
+        ("reduced", "full"), ("none", "single", "two-sample", "running", "norm"), (False, True)
     )
 ] + [Arm("plain"), Arm("plain", "single", LAM)]
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramian.errors import UserError, unknown
-from gramian.linear.kernels import FULL, NONE, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats
+from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats
 
 FORMS = {"plain": PLAIN, "reduced": REDUCED, "full": FULL}
-ESTIMATORS = {"none": NONE, "single": SINGLE, "two-sample": TWO_SAMPLE, "running": RUNNING}
+ESTIMATORS = {"none": NONE, "single": SINGLE, "two-sample": TWO_SAMPLE, "running": RUNNING, "norm": NORM}
 INITIALISATIONS = ("identity", "orthogonal", "zero")
 
 
@@ -24,7 +24,8 @@ class Arm:
         ``plain`` (φᵀw), ``reduced`` (φᵀA·1, Eq. 3) or ``full`` (φᵀAθ, Eq. 2).
     estimator
         Of the decorrelating term: ``none``, ``single`` (the paper's), ``two-sample`` (unbiased) or ``running`` (a
-        running second-moment matrix). ``plain`` with ``single`` shrinks values as the term does where all columns of A
+        running second-moment matrix); ``norm`` is a control, the single-sample term with the diagonal left in, which
+        shrinks features without regard to correlation. ``plain`` with ``single`` shrinks values as the term does where all columns of A
         are equal, and has no features to decorrelate.
     lam
         The coefficient λ of the term.

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PLAIN, REDUCED, FULL = 0, 1, 2
-NONE, SINGLE, TWO_SAMPLE, RUNNING = 0, 1, 2, 3
+NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM = 0, 1, 2, 3, 4
 
 _PARALLEL = 1e-14  # relative size below which what is left of u beside y is rounding
 
@@ -74,6 +74,21 @@ def single_sample(y: Floats, v: Floats) -> float:
         square += y[j] * y[j]
     for j in range(y.size):
         v[j] = (square - y[j] * y[j]) * y[j]
+        total += v[j]
+    return total
+
+
+@kernel
+def norm_only(y: Floats, v: Floats) -> float:
+    """Set v to ‖y‖²y and return Σv: the gradient of ¼‖y‖⁴ = ¼‖yyᵀ‖_F², where the diagonal is penalised like the rest.
+
+    The control for the single-sample term: it shrinks features and knows nothing of correlation.
+    """
+    square, total = 0.0, 0.0
+    for j in range(y.size):
+        square += y[j] * y[j]
+    for j in range(y.size):
+        v[j] = square * y[j]
         total += v[j]
     return total
 
@@ -245,6 +260,8 @@ def learn(
         v_sum = two_samples(y, other, v)
     elif estimator == RUNNING:
         v_sum = running_moment(S, y, beta, v)
+    elif estimator == NORM:
+        v_sum = norm_only(y, v)
     else:
         lam = 0.0
         v[:] = 0.0

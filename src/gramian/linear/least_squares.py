@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.linear.compiled import kernel
-from gramian.linear.kernels import FULL, NONE, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats, Integers
+from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats, Integers
 
 ERROR_CAP = 1e6
 """A run whose error reaches this has diverged; its error counts as the cap from there on."""
@@ -43,7 +43,7 @@ def _dot(one: Floats, other: Floats, out: Floats) -> None:
 
 @kernel
 def _direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float, v: Floats, product: Floats) -> None:
-    """Set v [d, B] to the decorrelating direction of `gramian.linear.kernels`, by the same three estimators."""
+    """Set v [d, B] to the decorrelating direction of `gramian.linear.kernels`, by the same estimators."""
     d, runs = y.shape
     if estimator == RUNNING:
         for i in range(d):
@@ -59,7 +59,8 @@ def _direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float,
     _dot(y, right, product)
     for i in range(d):
         for b in range(runs):
-            v[i, b] = (product[b] - y[i, b] * right[i, b]) * right[i, b]
+            own = 0.0 if estimator == NORM else y[i, b] * right[i, b]
+            v[i, b] = (product[b] - own) * right[i, b]
 
 
 @kernel

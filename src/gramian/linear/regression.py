@@ -98,6 +98,7 @@ def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity") -> l
         ("reduced", "single", False, "A, single-sample (the paper)"),
         ("reduced", "two-sample", False, "A, two-sample"),
         ("reduced", "running", False, "A, running"),
+        ("reduced", "norm", False, "A, norm alone"),
         ("plain", "single", False, "plain, α·d, shrinkage"),
         ("full", "single", False, "(θ, A), single-sample"),
         ("full", "two-sample", False, "(θ, A), two-sample"),
@@ -107,18 +108,28 @@ def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity") -> l
     for form, estimator, projected, label in kinds:
         if projected and init == "zero":
             continue
-        if form == "full":
-            words = "(θ, A) projected, λ = 0" if projected else "(θ, A), λ = 0"
-            if estimator == "single":
-                found.append(Case(Arm("full", projected=projected), alpha, words))
+        control = Arm(form, projected=projected)
+        if all(case.arm != control for case in found):
+            found.append(Case(control, alpha, label.replace("single-sample", "λ = 0")))
         for lam in lambdas:
             arm = Arm(form, estimator, lam, projected)
             found.append(Case(arm, arm.alpha(alpha, d), label))
     return found
 
 
+def control_of(listed: list[Case], c: int) -> int:
+    """Index of the λ = 0 case with the form, the step size and the projection of case ``c``.
+
+    For the plain and the reduced form that is plain learning at α·d, which the reduced form with λ = 0 equals.
+    """
+    arm = listed[c].arm
+    if arm.form != "full" and not arm.projected:
+        return MATCHED
+    return next(i for i, case in enumerate(listed) if case.arm == Arm(arm.form, projected=arm.projected))
+
+
 def record_points(steps: int) -> Integers:
-    """Steps at which curves are recorded: 0, then about 12 per factor of 10, and the last.
+    """List the steps at which curves are recorded: 0, then about 12 per factor of 10, and the last.
 
     Examples
     --------
@@ -272,7 +283,7 @@ def write_tables(results: Results) -> None:
             for p, step in enumerate(results.points):
                 numbers = [*results.errors[:, r, c, p], *results.distances[:, r, c, p]]
                 curves.append([*fields, int(step), *map(float, numbers), *counts])
-            against = results.areas[r, c] - results.areas[r, MATCHED]
+            against = results.areas[r, c] - results.areas[r, control_of(results.cases, c)]
             numbers = [
                 part
                 for values in (results.areas[r, c], results.plateau[r, c], results.final[r, c], against)
@@ -285,7 +296,7 @@ def write_tables(results: Results) -> None:
         (*CASE_COLUMNS, "step", "error_mean", "error_se", "distance_mean", "distance_se", "runs", "diverged"),
         curves,
     )
-    measures = ("area", "plateau", "final", "area_minus_matched")
+    measures = ("area", "plateau", "final", "area_minus_control")
     columns = [f"{measure}_{part}" for measure in measures for part in ("mean", "se")]
     write_csv(folder / "regression_summary.csv", (*CASE_COLUMNS, *columns, "runs", "diverged"), summary)
 
@@ -300,7 +311,7 @@ def report(results: Results) -> str:
                 f"{case.arm.lam:g}",
                 f"{case.alpha:g}",
                 plus_minus(*mean_and_error(results.areas[r, c])),
-                plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, MATCHED])),
+                plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, control_of(results.cases, c)])),
                 plus_minus(*mean_and_error(results.plateau[r, c])),
                 plus_minus(*mean_and_error(results.final[r, c])),
                 "" if case.arm.form == "plain" else f"{results.distances[0, r, c, -1]:.3g}",
@@ -313,7 +324,7 @@ def report(results: Results) -> str:
             "λ",
             "α",
             "area",
-            "area − matched plain",
+            "area − its λ = 0",
             f"steps {PLATEAU[0]}-{PLATEAU[1]}",
             "final",
             "‖AᵀA−I‖/√d",

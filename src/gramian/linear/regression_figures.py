@@ -2,36 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 import numpy as np
 
-from gramian.files import replacing
+from gramian.linear.figures import MARKERS, STYLES, plt, save_figure
 from gramian.linear.regression import Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-STYLES: list[dict[str, Any]] = [
-    {"color": "black", "linestyle": "-"},
-    {"color": "tab:blue", "linestyle": "--"},
-    {"color": "tab:orange", "linestyle": "-."},
-    {"color": "tab:green", "linestyle": ":"},
-    {"color": "tab:red", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
-    {"color": "tab:purple", "linestyle": (0, (8, 3))},
-]
-"""Told apart by their dashes alone, for a print in black and white."""
-
-MARKERS = "osD^vP"
-
-
-def save_figure(figure: Any, path: Any) -> None:
-    """Write the figure as PNG, whole or not at all, without a date or a version inside."""
-    with replacing(path) as temporary:
-        figure.savefig(temporary, dpi=110, metadata={"Software": None})
-    plt.close(figure)
 
 
 def _curve(axes: "Axes", results: Results, r: int, c: int, style: int, label: str, *, distance: bool = False) -> None:
@@ -101,6 +78,7 @@ def controls_figure(results: Results) -> Any:
             "A, single-sample (the paper)",
             "A, two-sample",
             "A, running",
+            "A, norm alone",
             "plain, α·d, shrinkage",
         ),
         pick(
