@@ -25,8 +25,8 @@ class Arm:
     estimator
         Of the decorrelating term: ``none``, ``single`` (the paper's), ``two-sample`` (unbiased) or ``running`` (a
         running second-moment matrix); ``norm`` is a control, the single-sample term with the diagonal left in, which
-        shrinks features without regard to correlation. ``plain`` with ``single`` shrinks values as the term does where all columns of A
-        are equal, and has no features to decorrelate.
+        shrinks features without regard to correlation. ``plain`` with ``single`` shrinks values as the term does where
+        all columns of A are equal, and has no features to decorrelate.
     lam
         The coefficient λ of the term.
     projected

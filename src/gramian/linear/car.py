@@ -63,7 +63,7 @@ def _greedy(q: Floats, rng: np.random.Generator) -> int:
 
 @kernel
 def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.random.Generator) -> None:
-    """Put ``item`` [k], the one after ``seen`` others, into ``reservoir`` [capacity, k]: a uniform sample of all so far.
+    """Offer ``item`` [k], the one after ``seen`` others, to ``reservoir`` [capacity, k], a uniform sample of all.
 
     Algorithm R (Vitter 1985): item n takes a random place with probability capacity/n.
     """

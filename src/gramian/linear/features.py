@@ -28,7 +28,7 @@ def active_tiles(state: Floats, low: Floats, high: Floats, scale: Floats, offset
 
 @kernel
 def with_action(tiles: Integers, action: int, per_action: int, actions: int, out: Integers) -> None:
-    """Write the indices of the active features of (state, action), the action's block of every copy, into ``out`` [k]."""
+    """Write the indices of the active features of (state, action) into ``out`` [k]: its block of every copy."""
     copies = out.size // tiles.size
     for c in range(copies):
         for t in range(tiles.size):

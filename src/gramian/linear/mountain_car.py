@@ -47,7 +47,7 @@ class MountainCar:
     estimators: tuple[str, ...] = ("single", "two-sample", "norm", "running")
     """Estimators of the decorrelating term; running costs O(d²) a step and is a costly arm."""
     costly: bool = True
-    """Run the arms that cost O(d²) a step (projected, running), at the best step size and λ of the paper's arm alone."""
+    """Run the arms of O(d²) a step (projected, running), at the best step size and λ of the paper's arm alone."""
     costly_runs: int = 20
     """Runs of each costly arm."""
     tilings: int = 2
