@@ -50,7 +50,7 @@ def test_finished_cells_are_not_computed_again(tmp_path):
     computed = []
 
     def job(name):
-        return lambda stop: computed.append(name) or {"x": np.zeros(1)}
+        return lambda _: computed.append(name) or {"x": np.zeros(1)}
 
     run_cells(cells_of(tmp_path), {"a": job("a")}, threads=1, description="test")
     run_cells(cells_of(tmp_path), {n: job(n) for n in "ab"}, threads=1, description="test")
@@ -60,7 +60,7 @@ def test_finished_cells_are_not_computed_again(tmp_path):
 def test_jobs_run_at_the_same_time_on_several_threads(tmp_path):
     barrier = threading.Barrier(2, timeout=30)
 
-    def job(stop):
+    def job(_):
         barrier.wait()
         return {"x": np.zeros(1)}
 
@@ -77,10 +77,10 @@ def test_an_interrupt_keeps_what_has_finished_and_stops_the_rest(tmp_path):
         saw.append("stopped")
         return {"x": np.zeros(1)}
 
-    def interrupted(stop):
+    def interrupted(_):
         raise KeyboardInterrupt
 
-    jobs = {"done": lambda stop: {"x": np.ones(1)}, "interrupted": interrupted, "endless": endless, "late": endless}
+    jobs = {"done": lambda _: {"x": np.ones(1)}, "interrupted": interrupted, "endless": endless, "late": endless}
     with pytest.raises(KeyboardInterrupt):
         run_cells(cells, jobs, threads=2, description="test")
     assert cells.has("done")
@@ -89,7 +89,7 @@ def test_an_interrupt_keeps_what_has_finished_and_stops_the_rest(tmp_path):
 
 
 def test_a_failed_job_fails_loudly(tmp_path):
-    def job(stop):
+    def job(_):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

@@ -18,10 +18,10 @@ def evaluate_reduced(
     estimator: int,
     A: Floats,
 ) -> float:
-    """Take one TD(0) step of the reduced form per row of φ [steps, d], with step size α_n; return the largest ‖A‖².
+    """Take one TD(0) step of the reduced form per row of φ [steps, d], step size α_n; return the largest ‖A‖².
 
-    A [d, d] is changed in place. ``following`` [steps, d] are the features of s'; ``seconds`` [steps, d] the independent
-    samples of the two-sample estimator.
+    A [d, d] is changed in place. ``following`` [steps, d] are the features of s', and ``seconds`` [steps, d] the
+    independent samples of the two-sample estimator.
     """
     steps, d = phi.shape
     indices = np.arange(d)

@@ -92,7 +92,7 @@ def _project(A: Floats, w: Floats, y: Floats, u: Floats, first: Floats, second: 
     for b in range(runs):  # the polar factor of [[1 + ‖y‖·along, ‖y‖·across], [0, 1]], less the identity
         corner = 1.0 + y_size[b] * along[b]
         side = 1.0 if corner >= 0.0 else -1.0
-        cosine, sine = corner + side, side * y_size[b] * across[b]
+        cosine, sine = corner + side, y_size[b] * across[b]
         size = math.sqrt(cosine * cosine + sine * sine)
         left[b], along[b] = cosine / size - 1.0, sine / size
         across[b] = side * cosine / size - 1.0
