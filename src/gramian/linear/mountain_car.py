@@ -36,13 +36,13 @@ class MountainCar:
     """Episodes of a run."""
     most_steps: int = 5000
     """Longest episode; a diverged run counts as this from there on."""
-    step_sizes: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5, 1.7)
+    step_sizes: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5)
     """Step sizes as α·k·d, the same learning rate of the value function in every arm."""
     lambdas: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     """Coefficients λ of the paper's arm; λ = 0 is always run."""
     control_lambdas: tuple[float, ...] = (1e-2, 1e-1, 1.0)
     """Coefficients λ of the other estimators."""
-    full_lambdas: tuple[float, ...] = (1e-3, 1e-2)
+    full_lambdas: tuple[float, ...] = (1e-3,)
     """Coefficients λ of the full form (θ, A), which diverges with the larger ones."""
     estimators: tuple[str, ...] = ("single", "two-sample", "norm", "running")
     """Estimators of the decorrelating term; running costs O(d²) a step and is a costly arm."""
@@ -104,7 +104,7 @@ class MountainCar:
         return replace(
             self,
             **{name: min(getattr(self, name), most) for name, most in QUICK.items()},
-            step_sizes=self.step_sizes[::3],
+            step_sizes=self.step_sizes[1::3],
             lambdas=self.lambdas[1::2],
             control_lambdas=self.control_lambdas[1:2] or self.control_lambdas,
             full_lambdas=self.full_lambdas[:1],
