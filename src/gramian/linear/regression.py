@@ -102,6 +102,7 @@ def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity") -> l
         ("plain", "single", False, "plain, α·d, shrinkage"),
         ("full", "single", False, "(θ, A), single-sample"),
         ("full", "two-sample", False, "(θ, A), two-sample"),
+        ("full", "norm", False, "(θ, A), norm alone"),
         ("reduced", "single", True, "A projected, single-sample"),
         ("full", "single", True, "(θ, A) projected, single-sample"),
     ]
