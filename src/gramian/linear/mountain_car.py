@@ -258,6 +258,7 @@ class FeatureSet:
 
 
 GRID, VISITED = 60, 20_000
+"""States per dimension of the uniform grid, and the most visits that are looked at, evenly over the run."""
 
 
 def feature_set(options: MountainCar, copies: int, x: float) -> FeatureSet:
@@ -266,9 +267,10 @@ def feature_set(options: MountainCar, copies: int, x: float) -> FeatureSet:
     axes = [np.linspace(low, high, GRID) for low, high in zip(LOW, HIGH, strict=True)]
     states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     uniform = coding.matrix(np.tile(states, (ACTIONS, 1)), np.repeat(np.arange(ACTIONS), len(states)))
-    trace = np.full((VISITED, 3), np.nan)
+    trace = np.full((options.episodes * options.most_steps, 3), np.nan)
     simulate(options, Case(copies, Arm("plain"), x), 0, np.zeros(1, dtype=bool), trace)
     trace = trace[~np.isnan(trace[:, 0])]
+    trace = trace[:: -(-len(trace) // VISITED)]
     visited = coding.matrix(trace[:, :2], trace[:, 2].astype(np.int64))
     return FeatureSet(
         copies, coding.d, coding.k, mean_absolute_correlation(uniform), mean_absolute_correlation(visited)
