@@ -1,4 +1,4 @@
-"""Small random Markov reward processes with linear features, and the paper's loss and semi-gradient, exactly."""
+"""Small random Markov decision processes under a policy, and the paper's loss and semi-gradient on them, exactly."""
 
 from dataclasses import dataclass
 
@@ -97,11 +97,11 @@ class RewardProcess:
         return self.phi[states], self.r[states], self.phi[following], self.phi[seconds]
 
 
-def random_process(states: int, d: int, seed: int, gamma: float = 0.9) -> RewardProcess:
-    """Draw a dense chain with correlated features of full rank.
+def random_process(states: int, d: int, seed: int, gamma: float = 0.9, actions: int = 3) -> RewardProcess:
+    """Draw a decision process and a policy, and return the chain that the policy makes of it, with correlated features.
 
-    Rows of P are Dirichlet; the features are normal with a common part, which makes their second moment far from
-    diagonal.
+    Transitions and policy are Dirichlet, rewards normal; the features are normal with a common part, which makes their
+    second moment far from diagonal. They have full rank.
 
     Examples
     --------
@@ -112,11 +112,14 @@ def random_process(states: int, d: int, seed: int, gamma: float = 0.9) -> Reward
     if not 2 <= d <= states:
         raise UserError(f"{d} features of {states} states cannot have full rank; take 2 to {states} features")
     rng = np.random.default_rng(seed)
-    P = rng.dirichlet(np.full(states, 0.5), size=states)
+    transitions = rng.dirichlet(np.full(states, 0.3), size=(states, actions))
+    policy = rng.dirichlet(np.ones(actions), size=states)
+    rewards = rng.standard_normal((states, actions))
+    P = np.einsum("sa,sat->st", policy, transitions)
     P = 0.95 * P + 0.05 / states  # every state is reached, so that μ is unique
     values, vectors = np.linalg.eig(P.T)
     mu = np.abs(np.real(vectors[:, np.argmax(np.real(values))]))
     mu /= mu.sum()
     phi = rng.standard_normal((states, d)) + rng.standard_normal((states, 1))
     phi /= np.sqrt((mu[:, None] * phi**2).sum(axis=0).mean())
-    return RewardProcess(P, rng.standard_normal(states), phi, gamma, mu)
+    return RewardProcess(P, (policy * rewards).sum(axis=1), phi, gamma, mu)
