@@ -149,12 +149,11 @@ def swept_cases(options: MountainCar) -> list[Case]:
 def costly_cases(options: MountainCar, best: dict[int, tuple[float, float]]) -> list[Case]:
     """List the O(d²) arms at the step size and λ that ``best`` names for each feature set."""
     cases = []
-    for copies, (x, lam) in best.items():
-        if "running" in options.estimators:
-            cases.append(Case(copies, Arm("reduced", "running", lam), x))
-        if "single" in options.estimators and options.init != "zero":
-            cases.append(Case(copies, Arm("reduced", "single", lam, projected=True), x))
-            cases.append(Case(copies, Arm("full", "single", lam, projected=True), x))
+    if "running" in options.estimators:
+        cases += [Case(copies, Arm("reduced", "running", lam), x) for copies, (x, lam) in best.items()]
+    if "single" in options.estimators and options.init != "zero":
+        for form in ("reduced", "full"):
+            cases += [Case(copies, Arm(form, "single", lam, projected=True), x) for copies, (x, lam) in best.items()]
     return cases
 
 
