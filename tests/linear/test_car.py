@@ -1,7 +1,6 @@
 import gymnasium
 import numpy as np
 import pytest
-from oracle import DenseLearner
 
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm
 from gramian.linear.car import (
@@ -16,6 +15,7 @@ from gramian.linear.car import (
     q_learning_run,
 )
 from gramian.linear.features import TileCoding
+from tests.linear.oracle import DenseLearner
 
 
 def test_the_car_moves_as_in_gymnasium():

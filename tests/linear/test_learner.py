@@ -2,11 +2,11 @@ import itertools
 
 import numpy as np
 import pytest
-from oracle import DenseLearner
 
 from gramian.errors import UserError
 from gramian.linear.arms import Arm, initial_transform
 from gramian.linear.learner import Learner
+from tests.linear.oracle import DenseLearner
 
 LAM = 0.05
 ARMS = [

@@ -1,10 +1,10 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from oracle import polar
 
 from gramian.linear.arms import initial_transform
 from gramian.linear.kernels import add_rank_one_projected, polar_2x2
+from tests.linear.oracle import polar
 
 entries = st.floats(-10, 10)
 

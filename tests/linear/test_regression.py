@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from oracle import DenseLearner
 
 from gramian.cli import main
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, initial_transform
 from gramian.linear.least_squares import ERROR_CAP, regression_block
 from gramian.linear.regression import MATCHED, Regression, cases, compute, control_of, covariance, record_points
 from gramian.linear.regression import command as regression
+from tests.linear.oracle import DenseLearner
 
 LAM = 0.1
 ARMS = [Arm("plain"), Arm("plain", "single", LAM)] + [
