@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian.linear.arms import initial_transform
@@ -9,6 +9,7 @@ from tests.linear.oracle import polar
 entries = st.floats(-10, 10)
 
 
+@settings(deadline=None)  # the first call may compile
 @given(st.tuples(entries, entries, entries, entries))
 def test_polar_2x2_is_the_svd_projection(b):
     matrix = np.array(b).reshape(2, 2)
@@ -17,6 +18,7 @@ def test_polar_2x2_is_the_svd_projection(b):
     np.testing.assert_allclose(np.reshape(polar_2x2(*b), (2, 2)), polar(matrix), atol=1e-8)
 
 
+@settings(deadline=None)  # the first call may compile
 @given(st.integers(0, 10_000), st.integers(1, 7), st.sampled_from([0.01, 1.0, 10.0]), st.booleans())
 def test_the_rotation_is_the_projection_of_the_rank_one_step(seed, d, size, parallel):
     rng = np.random.default_rng(seed)

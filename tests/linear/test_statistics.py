@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian.linear.statistics import bootstrap_interval, mean_and_error, share_within
@@ -31,6 +31,7 @@ def test_rows_are_resampled_together_so_that_paired_noise_cancels():
 tenths = st.integers(0, 100).map(lambda number: number / 10)
 
 
+@settings(deadline=None)
 @given(st.lists(tenths, min_size=2, max_size=6), tenths)
 def test_share_within_counts_the_straight_line_curve(values, limit):
     axis = np.arange(len(values), dtype=float)

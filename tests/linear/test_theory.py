@@ -45,7 +45,7 @@ def test_what_the_paper_has_wrong_does_not_hold(found, false_claim):
     assert not finding.holds
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(processes, st.integers(0, 1000))
 def test_the_mean_of_the_sampled_updates_over_all_transitions_is_the_expected_update(process, seed):
     """Exact: sum over s, s' and s'' with their probabilities, instead of drawing them."""
@@ -66,7 +66,7 @@ def test_the_mean_of_the_sampled_updates_over_all_transitions_is_the_expected_up
     np.testing.assert_allclose(mean_one, process.h(A, lam) + single_sample_bias(process, A, lam), atol=1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(processes)
 def test_the_best_weights_have_no_descent_direction(process):
     best = process.best_weights()
@@ -75,7 +75,7 @@ def test_the_best_weights_have_no_descent_direction(process):
         assert process.td_loss(best - step) >= process.td_loss(best) - 1e-12
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(processes)
 def test_the_equilibrium_has_the_values_of_td_and_uncorrelated_features(process):
     A = equilibrium(process)
