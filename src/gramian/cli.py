@@ -31,6 +31,13 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "regression": Command(
+        "stochastic linear regression: the paper's pair and the controls", "gramian.linear.regression:command"
+    ),
+    "mountain-car": Command(
+        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
+    ),
+    "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.deep.run_commands:evaluate_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
