@@ -1,0 +1,94 @@
+"""How an arm is drawn, the same in every figure: a colour, a line style and a marker, so that none needs colour."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Style:
+    """One arm's look.
+
+    Attributes
+    ----------
+    color, dark_color
+        The same hue for a light and for a dark ground.
+    dash
+        Line style by plotly's name; `MATPLOTLIB_DASHES` has matplotlib's.
+    marker
+        Marker by plotly's name; `MATPLOTLIB_MARKERS` has matplotlib's.
+    """
+
+    color: str
+    dark_color: str
+    dash: str
+    marker: str
+
+
+# Okabe & Ito's palette, told apart by colour-blind readers, without its yellow, which white swallows.
+_COLORS = {
+    "grey": ("#5f6670", "#a8b0bb"),
+    "orange": ("#b36b00", "#f0b040"),
+    "blue": ("#0072b2", "#56a8e8"),
+    "green": ("#007d5b", "#2fc79a"),
+    "purple": ("#a34f7f", "#e79bc4"),
+    "red": ("#c44500", "#ff8a4c"),
+    "sky": ("#2a8fc4", "#8fd0f5"),
+}
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_MARKERS = ("circle", "square", "triangle-up", "diamond", "x", "cross", "triangle-down", "star")
+
+MATPLOTLIB_DASHES: dict[str, str | tuple[int, tuple[float, ...]]] = {
+    "solid": "-",
+    "dash": "--",
+    "dot": ":",
+    "dashdot": "-.",
+    "longdash": (0, (8, 3)),
+    "longdashdot": (0, (8, 3, 1, 3)),
+}
+MATPLOTLIB_MARKERS = {
+    "circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "x": "x", "cross": "+", "triangle-down": "v",
+    "star": "*",
+}  # fmt: skip
+
+_KINDS = {
+    "dqn": ("grey", "dash", "circle"),
+    "decor": ("orange", "dashdot", "square"),
+    "gram": ("blue", "solid", "triangle-up"),
+    "gram-unbiased": ("green", "longdash", "diamond"),
+    "norm": ("purple", "dot", "x"),
+    "cross": ("red", "longdashdot", "cross"),
+    "l2": ("sky", "dash", "triangle-down"),
+    "dr3": ("green", "dot", "star"),
+}
+"""The first arm of a kind looks the same in every report."""
+
+
+def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
+    """A style for each arm, no two alike (up to 336 arms).
+
+    Parameters
+    ----------
+    arms
+        In order; the first arm of a known kind takes that kind's own style.
+
+    Examples
+    --------
+    >>> styles = arm_styles(["dqn", "gram:10.24", "gram:1.0"])
+    >>> styles["gram:10.24"] == arm_styles(["gram:10.24"])["gram:10.24"], styles["gram:10.24"] == styles["gram:1.0"]
+    (True, False)
+    """
+    free = [
+        (color, _DASHES[(at + turn) % len(_DASHES)], _MARKERS[(at + turn + shift) % len(_MARKERS)])
+        for shift in range(len(_MARKERS))
+        for turn in range(len(_DASHES))
+        for at, color in enumerate(_COLORS)
+    ]
+    looks: dict[str, tuple[str, str, str]] = {}
+    for arm in arms:
+        own = _KINDS.get(arm.partition(":")[0])
+        if own is not None and own not in looks.values():
+            looks[arm] = own
+    for arm in arms:
+        if arm not in looks:
+            looks[arm] = next((look for look in free if look not in looks.values()), free[0])
+    return {arm: Style(*_COLORS[looks[arm][0]], *looks[arm][1:]) for arm in arms}
