@@ -13,7 +13,7 @@ from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.statistics import Array, Count, Interval
-from gramian.study.store import Study
+from gramian.study.store import Planned, Study
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Analysis:
         return self.options.baseline in self.arms
 
 
-def analyse(study: Study, options: Options, planned: Sequence[tuple[str, str, int]] = ()) -> Analysis:
+def analyse(study: Study, options: Options, planned: Planned | None = None) -> Analysis:
     r"""Compute every number of the report.
 
     Parameters
@@ -132,7 +132,7 @@ def analyse(study: Study, options: Options, planned: Sequence[tuple[str, str, in
     options
         Human table, baseline and bootstrap.
     planned
-        Game, arm and seed of cells that should be there; those that are not are reported as missing.
+        Cells that should be there; those that are not are reported as missing.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def analyse(study: Study, options: Options, planned: Sequence[tuple[str, str, in
         for arm in arms:
             if arm != options.baseline:
                 comparisons[arm] = _compare(tables, arm, options, generator)
-    missing = _missing(runs, planned)
+    missing = _missing(runs, planned or Planned())
     return Analysis(
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
@@ -305,12 +305,11 @@ def _no_duplicates(runs: pl.DataFrame) -> None:
         )
 
 
-def _missing(runs: pl.DataFrame, planned: Sequence[tuple[str, str, int]]) -> pl.DataFrame:
+def _missing(runs: pl.DataFrame, planned: Planned) -> pl.DataFrame:
     columns = ["run", "game", "arm", "seed", "state", "reason"]
     unfinished = runs.filter(pl.col("state") != "done").select(columns)
+    rows = [(*row[:-1], row[-1] or planned.cells.get((row[1], row[2], row[3]), "")) for row in unfinished.iter_rows()]
     there = set(runs.select("game", "arm", "seed").iter_rows())
-    absent = [cell for cell in planned if cell not in there]
-    rows = [("", game, arm, seed, "planned", "not begun") for game, arm, seed in absent]
-    return pl.concat([unfinished, pl.DataFrame(rows, schema=unfinished.schema, orient="row")]).sort(
-        "game", "arm", "seed"
-    )
+    absent = [cell for cell in planned.cells if cell not in there]
+    rows += [("", *cell, "planned", planned.cells[cell] or "not begun") for cell in absent]
+    return pl.DataFrame(rows, schema=unfinished.schema, orient="row").sort("game", "arm", "seed")

@@ -37,14 +37,15 @@ _COLORS = {
 _DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 _MARKERS = ("circle", "square", "triangle-up", "diamond", "x", "cross", "triangle-down", "star")
 
-MATPLOTLIB_DASHES: dict[str, str | tuple[int, tuple[float, ...]]] = {
-    "solid": "-",
-    "dash": "--",
-    "dot": ":",
-    "dashdot": "-.",
+MATPLOTLIB_DASHES: dict[str, tuple[float, tuple[float, ...]]] = {
+    "solid": (0, ()),
+    "dash": (0, (4, 2)),
+    "dot": (0, (1, 2)),
+    "dashdot": (0, (5, 2, 1, 2)),
     "longdash": (0, (8, 3)),
     "longdashdot": (0, (8, 3, 1, 3)),
 }
+"""Offset and lengths of dashes and gaps, in units of the line's width."""
 MATPLOTLIB_MARKERS = {
     "circle": "o", "square": "s", "triangle-up": "^", "diamond": "D", "x": "x", "cross": "+", "triangle-down": "v",
     "star": "*",

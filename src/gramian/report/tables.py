@@ -81,7 +81,9 @@ def _summary(analysis: Analysis, published: dict[str, str]) -> list[tuple[str, l
                 interval_text(getattr(analysis.aggregates[arm], name)) if arm in analysis.aggregates else ""
                 for arm in analysis.arms
             ]
-            theirs = [f"{float(statistic(_published_normalised(analysis, column))):.3f}" for column in published.values()]
+            theirs = [
+                f"{float(statistic(_published_normalised(analysis, column))):.3f}" for column in published.values()
+            ]
             lines.append((f"{label}, human-normalised, {games}", own, theirs))
     if analysis.comparisons:
         paper = [_published_count(analysis, column) for column in published.values()]
@@ -107,9 +109,7 @@ def _published_count(analysis: Analysis, column: str) -> str:
     if column == base or column not in reference.PAPER_ARMS.values():
         return ""
     rows = [row for row in map(reference.atari, analysis.games) if row is not None]
-    return count_text(
-        statistics.count_games([float(row[column]) for row in rows], [float(row[base]) for row in rows])
-    )
+    return count_text(statistics.count_games([float(row[column]) for row in rows], [float(row[base]) for row in rows]))
 
 
 def number(value: float) -> str:

@@ -187,6 +187,53 @@ def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") 
     return study
 
 
+@dataclass(frozen=True)
+class Planned:
+    """What a study was meant to be: its title, and each cell (game, arm, seed) with why it failed, where it did."""
+
+    title: str = ""
+    cells: dict[tuple[str, str, int], str] = field(default_factory=dict)
+
+
+def read_planned(folder: str | Path) -> Planned:
+    r"""The plan in a study's folder; an empty one where there is none.
+
+    A population that failed says why in the last line of ``populations/<id>.attempts.jsonl``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> cell = {"game": "pong", "arm": "dqn", "seed": 0}
+    >>> plan = {"title": "mine", "populations": [{"id": "p000", "runs": [cell]}]}
+    >>> _ = (folder / "plan.json").write_text(json.dumps(plan))
+    >>> read_planned(folder).cells
+    {('pong', 'dqn', 0): ''}
+    """
+    path = Path(folder) / "plan.json"
+    if not path.exists():
+        return Planned()
+    plan = _read_json(path)
+    cells: dict[tuple[str, str, int], str] = {}
+    try:
+        for population in plan["populations"]:
+            reason = _failure(path.parent / "populations" / f"{population['id']}.attempts.jsonl")
+            for run in population["runs"]:
+                cells[str(run["game"]), str(run["arm"]), int(run["seed"])] = reason
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
+    return Planned(str(plan.get("title", "")), cells)
+
+
+def _failure(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    try:
+        last = json.loads(lines[-1]) if lines else {}
+    except ValueError:  # a line that is still being written
+        return ""
+    return str(last.get("reason") or "failed") if last.get("event") == "failed" else ""
+
+
 def _read_import(path: Path) -> Study:
     record = _read_json(path)
     if (
