@@ -11,8 +11,10 @@ import numpy as np
 
 from gramian.report.reference import PAPER_ARMS, paper_table
 
-METRICS = ("feature_norm", "feature_cross", "feature_std", "active_features", "penalty", "penalty_loss", "td_loss",
-           "td_error", "q", "grad_norm_body", "grad_norm_body_td", "grad_norm_body_penalty", "grad_norm_head")  # fmt: skip
+METRICS = (
+    "feature_norm", "feature_cross", "feature_std", "active_features", "penalty", "penalty_loss", "td_loss", "td_error",
+    "q", "grad_norm_body", "grad_norm_body_td", "grad_norm_body_penalty", "grad_norm_head",
+)  # fmt: skip
 
 
 def write_study(

@@ -49,7 +49,7 @@ def build(folder: str | Path, out: str | Path, options: Options | None = None) -
         replace_text(target / "table.md", markdown(table, analysis.cautions))
         replace_text(target / "table.tex", latex(table, analysis.cautions))
         draw_figures(analysis, features, target / "figures")
-        title = options.title or planned.title or f"Study {Path(folder).resolve().name}"
+        title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
         replace_text(target / "index.html", Page(title, study, analysis, features, table).html())
     except OSError as error:

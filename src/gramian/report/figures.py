@@ -21,7 +21,7 @@ from gramian.report.statistics import Array, Interval
 from gramian.report.styles import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Style, arm_styles
 from gramian.report.tables import count_text
 
-_RC: dict[str, Any] = {
+_RC: Any = {
     "font.size": 8,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -156,10 +156,12 @@ def auc_gains(analysis: Analysis) -> Figure:
         limit = robust_limit(percent[0])
         axes.set_xlim(-limit, limit)
         axes.axvline(0, color="black", linewidth=0.7)
+        for at in np.flatnonzero(np.isnan(estimate)):  # the baseline plays as at random, or there is no run
+            axes.text(0, at, " undefined", va="center", fontsize=6)
         axes.set_title(f"{arm}: won-tied-lost {count_text(comparison.auc)}", loc="left", fontsize=8)
         axes.set_xlabel(f"AUC gain over {analysis.options.baseline} (%)")
         axes.set_yticks(np.arange(games), [reference.title(analysis.games[at]) for at in order])
-        axes.margins(y=0.01)
+        axes.set_ylim(-0.6, games - 0.4)
     return figure
 
 
@@ -183,8 +185,10 @@ def _grid(
     games = len(analysis.games)
     columns = min(7, max(1, math.ceil(math.sqrt(games))))
     rows = math.ceil(games / columns)
-    figure = Figure(figsize=(max(4.2, 1.9 * columns), 1.5 * rows + 1.0), layout="constrained")
+    width, height = max(4.6, 1.9 * columns), 1.5 * rows + 0.9
+    figure = Figure(figsize=(width, height))  # a layout engine would take a minute for 49 panels
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - 0.6 / height, wspace=0.4, hspace=0.45)
     for at, axes in enumerate(panels):
         if at >= games:
             axes.set_axis_off()
@@ -200,10 +204,10 @@ def _grid(
                marker=MATPLOTLIB_MARKERS[style.marker], markersize=4)
         for arm, style in styles.items()
     ]  # fmt: skip
-    figure.legend(handles=[*handles, *extra], loc="outside upper center", ncols=min(6, len(handles) + len(extra)),
+    figure.legend(handles=[*handles, *extra], loc="upper center", ncols=min(6, len(handles) + len(extra)),
                   frameon=False)  # fmt: skip
-    figure.supxlabel("frames", fontsize=8)
-    figure.supylabel(label, fontsize=8)
+    figure.supxlabel("frames", fontsize=8, y=0.05 / height)
+    figure.supylabel(label, fontsize=8, x=0.05 / width)
     return figure
 
 

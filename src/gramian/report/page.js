@@ -47,7 +47,7 @@
   const ink = () => (dark() ? "#e6e8eb" : "#1b1f24");
   const rule = () => (dark() ? "#3a424c" : "#d5d9de");
   const narrow = () => innerWidth < 600;
-  const config = { responsive: true, displaylogo: false, scrollZoom: false,
+  const config = { responsive: true, displaylogo: false, scrollZoom: false, displayModeBar: matchMedia("(pointer: coarse)").matches ? false : "hover",
     modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d"] };
   const axis = (title, more = {}) => ({ title: { text: title, standoff: 8 }, gridcolor: rule(), zerolinecolor: rule(),
     linecolor: rule(), automargin: true, ...more });
@@ -204,7 +204,8 @@
     const at = Number(key), x = order.map((k) => 100 * series.e[k]), limit = series.limit;
     const known = order.map((k) => series.l[k] !== null);
     draw("gain-figure", [{ type: "bar", orientation: "h", x, y: order.map((k) => plain(meta.games[k])),
-      marker: { color: color(at), pattern: { shape: x.map((value) => (value < 0 ? "/" : "")), fgcolor: dark() ? "#14171b" : "#ffffff", size: 6, solidity: 0.35 } },
+      marker: { color: color(at), line: { color: color(at), width: 1 },
+        pattern: { shape: x.map((value) => (value < 0 ? "/" : "")), fgcolor: color(at), bgcolor: dark() ? "#14171b" : "#ffffff", size: 6, solidity: 0.4 } },
       error_x: { type: "data", symmetric: false, color: ink(), thickness: 1, width: 2,
         array: order.map((k, i) => (known[i] ? 100 * (series.h[k] - series.e[k]) : 0)), arrayminus: order.map((k, i) => (known[i] ? 100 * (series.e[k] - series.l[k]) : 0)) },
       customdata: order.map((k, i) => percent(series.e[k]) + (known[i] ? ` [${percent(series.l[k])}, ${percent(series.h[k])}]` : ", no interval: fewer than two seeds")),
@@ -223,19 +224,20 @@
     $("features-game").textContent = meta.games[game];
     if (!names.length) return;
     const columns = narrow() ? 1 : Math.min(3, names.length), rows = Math.ceil(names.length / columns);
-    const traces = [], more = { height: 60 + 210 * rows, hovermode: "x", annotations: [], margin: { l: 50, r: 15, t: 40, b: 40 } };
+    const traces = [], more = { height: 20 + 210 * rows, hovermode: "x", annotations: [], margin: { l: columns > 1 ? 10 : 45, r: 10, t: 10, b: 10 } };
     names.forEach((name, k) => {
       const column = k % columns, row = Math.floor(k / columns), tag = k ? String(k + 1) : "";
-      const left = column / columns + (column ? 0.05 : 0), right = (column + 1) / columns - 0.01;
-      const top = 1 - row / rows - 0.035, bottom = 1 - (row + 1) / rows + 0.3 / (rows * 2);
+      const left = (column + (columns > 1 ? 0.13 : 0.02)) / columns, right = (column + 0.98) / columns;
+      const top = 1 - (row + 0.14) / rows, bottom = 1 - (row + 0.86) / rows;
       const series = own[name].arms;
       for (const [key, values] of Object.entries(series)) {
         if (shown.has(Number(key))) traces.push(...lines(Number(key), grid(data("curves")[game].horizon, values.m.length), values, { xaxis: "x" + tag, yaxis: "y" + tag }));
       }
-      more["xaxis" + tag] = axis("", { domain: [left, right], anchor: "y" + tag, tickfont: { size: 10 }, nticks: 5 });
+      more["xaxis" + tag] = axis("", { domain: [left, right], anchor: "y" + tag, tickfont: { size: 10 }, nticks: 5,
+        automargin: false, range: [0, data("curves")[game].horizon * 1.02] });
       more["yaxis" + tag] = axis("", { domain: [bottom, top], anchor: "x" + tag, tickfont: { size: 10 }, automargin: false, nticks: 5,
         type: own[name].log ? "log" : "linear", exponentformat: "power" });
-      more.annotations.push({ text: plain(meta.labels[name]) + (own[name].log ? " (log)" : ""), x: left, y: top + 0.005, xref: "paper", yref: "paper",
+      more.annotations.push({ text: plain(meta.labels[name]) + (own[name].log ? " (log)" : ""), x: left, y: top, xref: "paper", yref: "paper",
         xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
     });
     draw("features-figure", traces, more);

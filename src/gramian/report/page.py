@@ -96,8 +96,8 @@ class Page:
                 for arm, a in analysis.aggregates.items()
             ]
             caption = (
-                f"Human-normalised final scores ({analysis.options.human}), {_count(len(analysis.common), 'game')}, with "
-                f"{CONFIDENCE:.0%} intervals"
+                f"Human-normalised final scores ({analysis.options.human}), {_count(len(analysis.common), 'game')}, "
+                f"with {CONFIDENCE:.0%} intervals"
             )
             html += _table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
         if analysis.comparisons:
@@ -123,9 +123,9 @@ class Page:
             for at, game in enumerate(self.analysis.games)
         )
         band = (
-            f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. Open markers at the right: the "
-            "paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, other ε), mean and range "
-            "of 5 runs."
+            f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. Open markers at the right: "
+            "the paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, other ε), mean and "
+            "range of 5 runs."
         )
         baseline = escape(self.analysis.options.baseline)
         return f"""
@@ -144,8 +144,9 @@ class Page:
         games = _count(len(self.analysis.common), "game")
         return f"""
 <p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
-<div class="bar"><label for="aggregate">Show</label> <select id="aggregate"><option value="median">median over games</option>
-<option value="iqm">interquartile mean of all runs</option></select></div>
+<div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
+<option value="median">median over games</option><option value="iqm">interquartile mean of all runs</option></select>
+</div>
 <div id="aggregate-figure" class="figure" role="img" aria-label="Median and IQM over training; final values in the
 first table"></div>
 <h3>Performance profile</h3>
@@ -162,9 +163,8 @@ first table"></div>
         if not arms:
             return ""
         options = "".join(f'<option value="{at}">{escape(arm)}</option>' for at, arm in arms)
-        gain = "(AUC of the arm − AUC of the baseline) / |AUC of the baseline − random score|"
         return f"""
-<p class="quiet small">AUC gain = {gain}. Hatched: losses. A bar that the axis cuts carries ›.</p>
+<p class="quiet small">AUC gain = {_GAIN}. Hatched: losses. A bar that the axis cuts carries ›.</p>
 <div class="bar"><label for="gain-arm">Arm</label> <select id="gain-arm">{options}</select></div>
 <p id="gain-count" aria-live="polite">{escape(gain_sentence(analysis, arms[0][1]))}</p>
 <div id="gain-figure" class="figure" role="img" aria-label="AUC gain of every game"></div>"""
@@ -197,9 +197,9 @@ first table"></div>
             cells += [f'<td class="theirs">{escape(text)}</td>' for text in theirs]
             foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
         return f"""
-<p class="quiet small">Mean return of the last 100 training episodes ± standard deviation over seeds (seeds). Underlined: the
-best arm of this study. A heading sorts. The same numbers are in <code>scores.csv</code>, <code>table.md</code> and
-<code>table.tex</code>.</p>
+<p class="quiet small">Mean return of the last 100 training episodes ± standard deviation over seeds (seeds).
+Underlined: the best arm of this study. A heading sorts. The same numbers are in <code>scores.csv</code>,
+<code>table.md</code> and <code>table.tex</code>.</p>
 <div class="scroll sticky" tabindex="0" role="region" aria-label="Scores of all games"><table>
 <thead><tr>{head}</tr></thead><tbody>{body}</tbody><tfoot>{foot}</tfoot></table></div>"""
 
@@ -243,7 +243,8 @@ curves</a>.</p>
         settings = settings_table(self.study)
         if settings:
             rows = [[name, value] for name, value in settings]
-            html += f"<details><summary>Protocol: every setting</summary>{_table(['setting', 'value'], rows, '', 'words')}</details>"
+            protocol = _table(["setting", "value"], rows, "", "words")
+            html += f"<details><summary>Protocol: every setting</summary>{protocol}</details>"
         names = [[row["run"], reference.title(row["game"]), row["arm"], str(row["seed"]), row["state"]]
                  for row in runs.sort("game", "arm", "seed").head(MOST_MISSING).iter_rows(named=True)]  # fmt: skip
         listed = _table(["run", "game", "arm", "seed", "state"], names, "", "words", "deep")
@@ -256,18 +257,19 @@ curves</a>.</p>
             ("learning curve", "R(t): mean return of the last 100 training episodes that had ended by frame t"),
             ("final score", "R at the end of training; the games are whole and their rewards unclipped"),
             ("AUC", "(1/T) ∫ R(t) dt from 0 to T, the frames of a run"),
-            ("AUC gain", "(AUC of the arm − AUC of the baseline) / |AUC of the baseline − random score|, AUC a mean over seeds"),
+            ("AUC gain", f"{_GAIN}, each AUC a mean over seeds"),
             ("human-normalised", f"(score − random) / (human − random), table {options.human}; {random}"),
             ("median, mean", "over games, of the mean over runs"),
             ("IQM", "mean of the middle half of all runs of all games"),
             ("optimality gap", "1 − mean of min(score, 1): what is missing to the human score"),
-            ("P(improvement)", "probability that a run of the arm beats a run of the baseline on the same game, a mean over games"),
+            ("P(improvement)", "probability that a run of the arm beats one of the baseline, a mean over games"),
             ("pairs won", "share of pairs of the same game and seed that the arm wins, ties a half"),
-            ("p", "two-sided sign test over games, ties left out; games are not a random sample, so read it as a yardstick"),
+            ("p", "two-sided sign test over games, ties left out; games are no random sample: read it as a yardstick"),
             (
                 "intervals",
-                f"{CONFIDENCE:.0%}, percentile bootstrap over seeds, stratified by game, {options.replicates:,} replicates (500 "
-                f"for curves), seed {options.seed}; AUC gains draw seeds for both arms together where both have the same",
+                f"{CONFIDENCE:.0%}, percentile bootstrap over seeds, stratified by game, {options.replicates:,} "
+                f"replicates (500 for curves), seed {options.seed}; AUC gains draw seeds for both arms together where "
+                "both have the same",
             ),
             ("diverged runs", "count as random play from there on"),
             ("unfinished runs", "are in the curves as far as they have come, and in no score"),
@@ -275,7 +277,7 @@ curves</a>.</p>
                 "the paper",
                 "Mavrin, Graves & Chan 2019: final scores of its table, 3 seeds; read as 20M frames",
             ),
-            ("Dopamine", "public training curves of DQN with Adam and MSE, 5 runs (Castro et al. 2018, github.com/google/dopamine)"),
+            ("Dopamine", "public training curves of DQN with Adam and MSE, 5 runs (github.com/google/dopamine)"),
             ("human scores", "atari-57: Wang et al. 2016; nature: Mnih et al. 2015"),
         ]  # fmt: skip
         return _definitions(facts)
@@ -287,8 +289,8 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
         return f"<strong>{escape(arm)}</strong>: no game yet with finished runs of it and of {baseline}."
     return (
         f"<strong>{escape(arm)}</strong> against {baseline}: higher final score in {comparison.final.wins} of "
-        f"{_count(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats a "
-        f"run of {baseline} with probability {interval_text(comparison.improvement)}."
+        f"{_count(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats "
+        f"one of {baseline} with probability {interval_text(comparison.improvement)}."
     )
 
 
@@ -331,30 +333,34 @@ def _plotly() -> str:
     return str(source)
 
 
+_GAIN = "(AUC of the arm − AUC of the baseline) / |AUC of the baseline − random score|"
+
 _ALL_GAMES = """
 <p class="quiet small">A panel shows frames from left to right; its own range of returns stands below it. Choose one to
 see it large.</p><div id="panels" class="panels"></div>"""
 
 _FRAME = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline';
-img-src data: blob:"><meta name="generator" content="gramian {version}">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none';
+script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+<meta name="generator" content="gramian {version}">
 <title>{title}</title><link rel="icon" href="data:,"><style>
 {style}</style></head><body>
 <a class="skip" href="#summary">Skip to the results</a>
-<header><div class="bar"><h1>{title}</h1></div><p class="quiet">{subtitle}</p>
+<header><div class="bar"><h1>{title}</h1><button type="button" id="theme">Dark</button></div>
+<p class="quiet">{subtitle}</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav></header>
 <div class="toolbar" role="region" aria-label="What the figures show"><div class="bar">
 <fieldset class="arms" id="arms"><legend>Arms</legend></fieldset>
-<span class="bar"><button type="button" id="all">All</button><button type="button" id="none">None</button></span>
+<span><button type="button" id="all">All</button> <button type="button" id="none">None</button></span>
 <fieldset><legend>Overlays</legend>
 <label><input type="checkbox" data-overlay="bands"> intervals</label>
 <label><input type="checkbox" data-overlay="seeds"> single seeds</label>
 <label><input type="checkbox" data-overlay="paper"> paper</label>
-<label><input type="checkbox" data-overlay="dopamine"> Dopamine</label></fieldset>
-<button type="button" id="theme">Dark</button></div></div>
+<label><input type="checkbox" data-overlay="dopamine"> Dopamine</label></fieldset></div></div>
 <main>{bodies}</main>
-<footer><noscript>The figures need JavaScript; they also lie as PNG and SVG in the folder <code>figures</code>.</noscript>
+<footer><noscript>The figures need JavaScript; they also lie as PNG and SVG in the folder <code>figures</code>.
+</noscript>
 <p>Made by gramian {version} from the files of the runs. Figures: folder <code>figures</code>.</p></footer>
 {data}<script>{plotly}</script>
 <script>{script}</script>

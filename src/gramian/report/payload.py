@@ -148,6 +148,10 @@ def gain_sentence(analysis: Analysis, arm: str) -> str:
     wins, ties, losses = comparison.auc
     text = f"{arm} gains in {wins} of {comparison.games} games, loses in {losses}"
     text += f", ties in {ties}" if ties else ""
+    undefined = comparison.games - int(np.isfinite(comparison.gain.estimate).sum())
+    if undefined:
+        noun = "game" if undefined == 1 else "games"
+        text += f" ({undefined} {noun} without a bar: random play is unknown, or the baseline plays like it)"
     if arm.partition(":")[0] == "gram" and any(reference.atari(game) for game in analysis.games):
         text += f"; the paper counts {reference.PAPER_AUC_GAINS} gains of 49 for its DQN-Gram"
     return text + "."
