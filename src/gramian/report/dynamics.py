@@ -75,13 +75,13 @@ def dynamics(study: Study, horizon: dict[str, float]) -> Dynamics:
     finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in metrics]
     points = (
         table.select(*CELL_SCHEMA, bins.alias("bin"), *finite)
-        .group_by("game", "arm", "run", "bin")
+        .group_by("game", "arm", "run", "bin", maintain_order=True)  # the same sums, so the same bytes
         .agg(pl.col(metrics).mean())
         .unpivot(metrics, index=["game", "arm", "run", "bin"], variable_name="metric")
         .drop_nulls("value")
-        .group_by("game", "metric", "arm", "bin")
+        .group_by("game", "metric", "arm", "bin", maintain_order=True)
         .agg(mean=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max())
-        .sort("bin")
+        .sort("bin", maintain_order=True)
     )
     found: Dynamics = {}
     for (game, metric, arm), rows in points.group_by("game", "metric", "arm", maintain_order=True):

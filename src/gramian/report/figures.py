@@ -99,7 +99,9 @@ def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
     styles = arm_styles(analysis.arms)
 
     def draw(axes: Axes, at: int) -> None:
-        for arm, series in dynamics.get(analysis.games[at], {}).get(metric, {}).items():
+        by_arm = dynamics.get(analysis.games[at], {}).get(metric, {})
+        for arm in (arm for arm in analysis.arms if arm in by_arm):
+            series = by_arm[arm]
             _line(axes, series.frames, Interval(series.mean, series.low, series.high), styles[arm])
 
     return _grid(analysis, styles, draw, LABELS[metric], [])
