@@ -229,3 +229,28 @@ def test_interval_of_curves_holds_their_estimate_at_every_point(curves):
     interval = curve_interval(statistics.mean_score, curves, np.random.default_rng(0), replicates=50)
     np.testing.assert_allclose(interval.estimate, curves.mean((0, 1)), atol=1e-9)
     assert (interval.low <= interval.high).all()
+
+
+def test_intervals_of_curves_are_those_of_rliable():
+    curves = np.random.default_rng(5).lognormal(size=(5, 8, 3))
+    np.random.seed(0)  # noqa: NPY002 - rliable draws from the global generator
+    _, intervals = library.get_interval_estimates(
+        {"arm": curves}, lambda x: np.array([metrics.aggregate_iqm(x[..., k]) for k in range(3)]), reps=1500
+    )
+    own = curve_interval(statistics.interquartile_mean, curves, np.random.default_rng(0), replicates=3000)
+    assert (np.abs(np.stack([own.low, own.high]) - intervals["arm"]) < 0.1 * (own.high - own.low)).all()
+
+
+def test_paired_intervals_are_those_of_scipy():
+    generator = np.random.default_rng(6)
+    arm, baseline = generator.normal(1, 1, (12, 1)), generator.normal(size=(12, 1))
+    theirs = scipy.stats.bootstrap(
+        (arm[:, 0], baseline[:, 0]),
+        lambda x, y, axis: (x - y).mean(axis),
+        paired=True,
+        vectorized=True,
+        method="percentile",
+        rng=np.random.default_rng(0),
+    ).confidence_interval
+    own = bootstrap_pair(statistics.paired_difference, arm, baseline, generator, paired=True, replicates=5000)
+    assert [own.low.item(), own.high.item()] == pytest.approx([theirs.low, theirs.high], abs=0.05)

@@ -136,6 +136,8 @@ def test_runs_of_a_real_training_are_read(tmp_path):
         (lambda folder: make_run(folder / "run", episodes="a,b\n1,2\n"), "has no column 'frames'"),
         (lambda folder: make_run(folder / "run", episodes=HEADER + "x,0,0,1.0,1.0,1,0\n"), "is not a CSV table"),
         (lambda folder: (make_run(folder / "run") / "status.json").write_text("{"), "cannot read"),
+        (lambda folder: (make_run(folder / "run") / "status.json").write_text("[]"), "is not the status of a run"),
+        (lambda folder: make_run(folder / "run", seed='"x"'), "seed in '.*' is 'x'; it must be a whole number"),
     ],
 )
 def test_what_cannot_be_read_is_said_in_one_line(tmp_path, make, message):

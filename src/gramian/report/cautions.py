@@ -124,14 +124,15 @@ def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str
     said: list[str] = []
     if baseline not in arms:
         said.append(f"There is no arm '{baseline}' to compare with; name another baseline.")
-    lengths = study.runs.group_by("game").agg(pl.col("frames_target").drop_nulls().n_unique())
-    if lengths["frames_target"].max() not in (None, 0, 1):
+    targets = study.runs.group_by("game").agg(pl.col("frames_target").drop_nulls().n_unique())
+    if targets["frames_target"].max() not in (None, 0, 1):
         said.append("Runs of the same game are of different lengths: their scores are not at the same frame.")
     presets = sorted(study.runs["preset"].unique().to_list())
     if len(presets) > 1:
         said.append(f"Runs of different presets are mixed: {_listed(presets)}.")
     on_atari = [at for at, game in enumerate(tables.games) if reference.atari(game) is not None]
-    other = sorted({int(tables.horizon[at]) for at in on_atari} - {reference.PAPER_FRAMES})
+    lengths = {int(tables.horizon[at]) for at in on_atari}
+    other = sorted(frames for frames in lengths if abs(frames / reference.PAPER_FRAMES - 1) > 0.01)
     if other:
         frames = " and ".join(f"{frames:,}" for frames in other[:3])
         said.append(

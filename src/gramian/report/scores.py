@@ -55,8 +55,9 @@ class Scores:
         by_run = _episodes_by_run(study)
         self.horizon = np.zeros(len(games))
         for (game,), rows in study.runs.group_by("game"):
+            targets = rows["frames_target"].drop_nulls().to_list()
             ends = [by_run[name][0][-1] for name in rows["run"] if len(by_run[name][0])]
-            self.horizon[games.index(str(game))] = max([*rows["frames_target"].drop_nulls().to_list(), *(ends or [1])])
+            self.horizon[games.index(str(game))] = max(targets or ends or [1])
         for at, game in enumerate(games):
             if np.isnan(self.random[at]):
                 played = _random_play(study, game, by_run)

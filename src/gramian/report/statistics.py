@@ -312,15 +312,18 @@ def resample(scores: Array, generator: np.random.Generator, replicates: int = RE
     >>> resample(np.array([[1.0, 5.0], [1.0, np.nan]]), np.random.default_rng(0), 1).tolist()
     [[[1.0, 5.0], [1.0, nan]]]
     """
+    return np.asarray(scores[_draw(scores, generator, replicates), np.arange(scores.shape[1])])
+
+
+def _draw(scores: Array, generator: np.random.Generator, replicates: int) -> NDArray[np.int64]:
+    """Which run stands in each place of each replicate, ``[replicates, S, G]``."""
     runs, games = scores.shape[:2]
     present = ~np.isnan(scores.reshape(runs, games, -1)).all(-1)
-    order = np.argsort(~present, axis=0, kind="stable")
-    sorted_scores = scores[order, np.arange(games)]
+    order = np.argsort(~present, axis=0, kind="stable")  # the missing ones last
     counts = present.sum(0)
     drawn = np.floor(generator.random((replicates, runs, games)) * counts).astype(np.int64)
-    kept = np.arange(runs)[:, None] < counts
-    drawn = np.where(kept, drawn, np.arange(runs)[:, None])
-    return np.asarray(sorted_scores[drawn, np.arange(games)])
+    places = np.arange(runs)[:, None]
+    return np.asarray(order[np.where(places < counts, drawn, places), np.arange(games)])
 
 
 def bootstrap(
@@ -434,9 +437,9 @@ def curve_interval(
     estimate = np.asarray(statistic(np.moveaxis(curves, -1, 0)))
     if (~np.isnan(curves)).any(-1).sum(0).max(initial=0) < FEWEST_SEEDS:
         return _no_interval(estimate)
-    draws = resample(curves, generator, replicates)  # [B, S, G, K]
-    # Point by point: all points at once would sort [B, K, S, G] numbers.
-    replicated = np.stack([statistic(draws[..., at]) for at in range(curves.shape[-1])], axis=1)
+    drawn, games = _draw(curves, generator, replicates), np.arange(curves.shape[1])
+    # Point by point: all points at once would hold [B, S, G, K] numbers.
+    replicated = np.stack([statistic(curves[drawn, games, at]) for at in range(curves.shape[-1])], axis=1)
     return _percentiles(estimate, replicated, confidence)
 
 

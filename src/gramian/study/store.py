@@ -258,14 +258,18 @@ def _read_run(folder: Path, root: Path) -> Study:
     missing = [key for key in ("game", "arm", "seed") if key not in config]
     if missing:
         raise UserError(f"'{folder / 'config.toml'}' names no {missing[0]}; it is not the configuration of a run")
+    if not isinstance(config["seed"], int):
+        raise UserError(f"seed in '{folder / 'config.toml'}' is {config['seed']!r}; it must be a whole number")
     settings = config.get("settings", {})
     status = _read_json(folder / "status.json") if (folder / "status.json").exists() else {}
+    if not isinstance(status, dict):
+        raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
     kind, kappa, centered = _arm(str(config["arm"]))
     # A run may carry a learning rate of its own; it is then an arm of its own.
     rate = config.get("learning_rate")
     arm = str(config["arm"]) + ("" if rate is None else f" lr={rate!r}")
     name = folder.relative_to(root).name or folder.resolve().name
-    cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": int(config["seed"])}
+    cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": config["seed"]}
     run = cell | {
         "kind": kind,
         "kappa": kappa,
