@@ -125,3 +125,11 @@ def test_an_imported_table_becomes_a_report(tmp_path, capsys):
     assert report_command(options) == 0
     assert "4 runs, 32 rows" in capsys.readouterr().err
     assert "theirs.csv" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_study_without_games_of_the_paper_does_not_speak_of_it(tmp_path):
+    (tmp_path / "theirs.csv").write_text("arm,game,seed,frames,return\ndqn,mine,0,100,1\nours,mine,0,100,2\n")
+    import_command(ImportOptions(table=tmp_path / "theirs.csv", out=tmp_path / "study"))
+    page = build(tmp_path / "study", tmp_path / "report", Options(replicates=100)).read_text()
+    assert 'data-overlay="paper"' not in page
+    assert "Open markers" not in page

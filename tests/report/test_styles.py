@@ -52,3 +52,8 @@ def test_matplotlib_knows_every_style():
     for style in arm_styles([str(at) for at in range(60)]).values():
         assert style.dash in MATPLOTLIB_DASHES
         assert style.marker in MATPLOTLIB_MARKERS
+
+
+def test_arms_of_one_kind_take_colours_that_are_still_free():
+    styles = arm_styles(["dqn", "gram:0.1", "gram:1.0", "gram:10.0", "gram:1.0:uncentered"])
+    assert len({style.color for style in styles.values()}) == 5

@@ -50,8 +50,8 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
         if scored.max() < statistics.FEW_SEEDS:
             said.append(
                 f"At most {_plural(int(scored.max()), 'seed')} a cell: percentile intervals from so few runs are "
-                f"narrower than they should be (from about {statistics.FEW_SEEDS} on they can be trusted). With 3 "
-                "seeds the interval of one game is the range of its seeds."
+                f"narrower than they should be (from about {statistics.FEW_SEEDS} on they can be trusted). "
+                "With 3 seeds or fewer the interval of one game is the range of its seeds."
             )
         if scored.min() != scored.max():
             said.append(

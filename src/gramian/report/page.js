@@ -112,7 +112,8 @@
     const body = $("game-rows");
     body.replaceChildren();
     for (const [key, series] of Object.entries(own.arms)) {
-      const cells = [series.final, series.runs, series.gain, series.difference, own.paper?.[key] === undefined ? "" : score(own.paper[key])];
+      const cells = [series.final, series.runs, series.gain, series.difference];
+      if (meta.published) cells.push(own.paper?.[key] === undefined ? "" : score(own.paper[key]));
       body.append(make("tr", {}, make("th", { scope: "row" }, meta.arms[Number(key)].name),
         ...cells.map((cell) => make("td", {}, String(cell)))));
     }

@@ -10,7 +10,7 @@ import gramian
 from gramian.report import reference
 from gramian.report.analysis import Analysis, Comparison
 from gramian.report.dynamics import Dynamics
-from gramian.report.payload import gain_sentence, payload, script_json
+from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
 from gramian.report.statistics import CONFIDENCE
 from gramian.report.styles import arm_styles
@@ -60,12 +60,18 @@ class Page:
             style=(own / "page.css").read_text(encoding="utf-8") + self._arm_colors(),
             subtitle=escape(self._subtitle()),
             links=links,
+            boxes=_PUBLISHED_BOXES if self._published else "",
             bodies=bodies,
             data=data,
             plotly=_plotly(),
             script=(own / "page.js").read_text(encoding="utf-8"),
             version=escape(gramian.__version__),
         )
+
+    @property
+    def _published(self) -> bool:
+        """Whether others have published scores of a game of the study."""
+        return any(reference.atari(game) for game in self.analysis.games)
 
     def _subtitle(self) -> str:
         analysis, runs = self.analysis, self.study.runs
@@ -86,7 +92,9 @@ class Page:
     def _summary(self) -> str:
         analysis = self.analysis
         sentences = [_verdict(analysis, arm, comparison) for arm, comparison in analysis.comparisons.items()]
-        html = f'<ul class="lead">{"".join(f"<li>{text}</li>" for text in sentences)}</ul>' if sentences else ""
+        html = ""
+        if 0 < len(sentences) <= MOST_SHOWN:  # the table below has them all
+            html = f'<ul class="lead">{"".join(f"<li>{text}</li>" for text in sentences)}</ul>'
         if analysis.cautions:
             items = "".join(f"<li>{escape(caution)}</li>" for caution in analysis.cautions)
             html += f'<div class="cautions" role="note"><strong>Read with care</strong><ul>{items}</ul></div>'
@@ -123,10 +131,11 @@ class Page:
             for at, game in enumerate(self.analysis.games)
         )
         band = (
-            f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. Open markers at the right: "
-            "the paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, other ε), mean and "
-            "range of 5 runs."
+            f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. {_PUBLISHED_LINES}"
+            if self._published
+            else f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds."
         )
+        paper = '<th scope="col">paper</th>' if self._published else ""
         baseline = escape(self.analysis.options.baseline)
         return f"""
 <p class="quiet small">{band}</p>
@@ -136,7 +145,7 @@ class Page:
 <div class="scroll" tabindex="0" role="region" aria-label="Scores of the chosen game"><table><thead><tr>
 <th scope="col">arm</th><th scope="col">final score</th><th scope="col">finished</th>
 <th scope="col">AUC gain over {baseline}</th><th scope="col">final − {baseline}, same seeds</th>
-<th scope="col">paper</th></tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>"""
+{paper}</tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>"""
 
     def _overall(self) -> str:
         if not self.analysis.aggregates:
@@ -224,7 +233,7 @@ curves</a>.</p>
             ("games", ", ".join(reference.title(game) for game in analysis.games)),
             ("arms", ", ".join(analysis.arms)),
             ("seeds", ", ".join(map(str, analysis.seeds))),
-            ("frames of a run", ", ".join(f"{count:,}" for count in frames)),
+            ("frames of a run", " and ".join(f"{count:,}" for count in frames)),
             ("preset", ", ".join(sorted(runs["preset"].unique().to_list()))),
             *provenance_table(self.study),
         ]
@@ -333,6 +342,13 @@ def _plotly() -> str:
     return str(source)
 
 
+_PUBLISHED_LINES = (
+    "Open markers at the right: the paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, "
+    "other ε), mean and range of 5 runs."
+)
+_PUBLISHED_BOXES = """
+<label><input type="checkbox" data-overlay="paper"> paper</label>
+<label><input type="checkbox" data-overlay="dopamine"> Dopamine</label>"""
 _GAIN = "(AUC of the arm − AUC of the baseline) / |AUC of the baseline − random score|"
 
 _ALL_GAMES = """
@@ -355,9 +371,7 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <span><button type="button" id="all">All</button> <button type="button" id="none">None</button></span>
 <fieldset><legend>Overlays</legend>
 <label><input type="checkbox" data-overlay="bands"> intervals</label>
-<label><input type="checkbox" data-overlay="seeds"> single seeds</label>
-<label><input type="checkbox" data-overlay="paper"> paper</label>
-<label><input type="checkbox" data-overlay="dopamine"> Dopamine</label></fieldset></div></div>
+<label><input type="checkbox" data-overlay="seeds"> single seeds</label>{boxes}</fieldset></div></div>
 <main>{bodies}</main>
 <footer><noscript>The figures need JavaScript; they also lie as PNG and SVG in the folder <code>figures</code>.
 </noscript>

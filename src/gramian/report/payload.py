@@ -66,6 +66,7 @@ def _meta(analysis: Analysis) -> dict[str, Any]:
         "points": len(analysis.grid(0)),
         "labels": LABELS,
         "shown": MOST_SHOWN,
+        "published": any(reference.atari(game) for game in analysis.games),
     }
 
 

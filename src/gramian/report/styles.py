@@ -1,7 +1,9 @@
 """How an arm is drawn, the same in every figure: a colour, a line style and a marker, so that none needs colour."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,6 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
     >>> styles["gram:10.24"] == arm_styles(["gram:10.24"])["gram:10.24"], styles["gram:10.24"] == styles["gram:1.0"]
     (True, False)
     """
-    free = [
-        (color, _DASHES[(at + turn) % len(_DASHES)], _MARKERS[(at + turn + shift) % len(_MARKERS)])
-        for shift in range(len(_MARKERS))
-        for turn in range(len(_DASHES))
-        for at, color in enumerate(_COLORS)
-    ]
     looks: dict[str, tuple[str, str, str]] = {}
     for arm in arms:
         own = _KINDS.get(arm.partition(":")[0])
@@ -91,5 +87,12 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
             looks[arm] = own
     for arm in arms:
         if arm not in looks:
-            looks[arm] = next((look for look in free if look not in looks.values()), free[0])
+            looks[arm] = _least_used(list(looks.values()))
     return {arm: Style(*_COLORS[looks[arm][0]], *looks[arm][1:]) for arm in arms}
+
+
+def _least_used(taken: list[tuple[str, str, str]]) -> tuple[str, str, str]:
+    """The look whose parts have been used least, colour before line style before marker."""
+    used = [Counter(part) for part in zip(*taken, strict=True)] or [Counter[str]()] * 3
+    looks = [look for look in product(_COLORS, _DASHES, _MARKERS) if look not in taken] or [taken[0]]
+    return min(looks, key=lambda look: [used[part][value] for part, value in enumerate(look)])
