@@ -172,6 +172,13 @@ def test_bars_of_gains_come_with_their_count_and_intervals(open_page, small_repo
     assert all(value >= 0 for value in page.evaluate("document.getElementById('gain-figure').data[0].error_x.array"))
 
 
+def test_metrics_that_are_written_seldom_are_joined_by_lines(open_page, small_report):
+    page = open_page(small_report).scroll_through().page
+    traces = page.evaluate("document.getElementById('features-figure').data.map(t => [t.x.length, t.y.includes(null)])")
+    assert traces
+    assert all(trace == [20, False] for trace in traces)
+
+
 def test_hovering_shows_values(open_page, small_report):
     page = open_page(small_report).scroll_through().page
     page.locator("#game-figure").scroll_into_view_if_needed()

@@ -232,7 +232,7 @@
       const top = 1 - (row + 0.14) / rows, bottom = 1 - (row + 0.86) / rows;
       const series = own[name].arms;
       for (const [key, values] of Object.entries(series)) {
-        if (shown.has(Number(key))) traces.push(...lines(Number(key), grid(data("curves")[game].horizon, values.m.length), values, { xaxis: "x" + tag, yaxis: "y" + tag }));
+        if (shown.has(Number(key))) traces.push(...lines(Number(key), values.x ?? grid(data("curves")[game].horizon, values.m.length), values, { xaxis: "x" + tag, yaxis: "y" + tag }));
       }
       more["xaxis" + tag] = axis("", { domain: [left, right], anchor: "y" + tag, tickfont: { size: 10 }, nticks: 5,
         automargin: false, range: [0, data("curves")[game].horizon * 1.02] });

@@ -158,22 +158,19 @@ def _features(analysis: Analysis, dynamics: Dynamics, game: str) -> dict[str, An
     found = {}
     for metric, by_arm in dynamics.get(game, {}).items():
         positive = all((series.low > 0).all() for series in by_arm.values())
-        horizon = float(analysis.horizon[analysis.games.index(game)])
         found[metric] = {
             "log": metric in _LOG and positive,
-            "arms": {
-                analysis.arms.index(arm): _on_grid(by_arm[arm], horizon) for arm in analysis.arms if arm in by_arm
-            },
+            "arms": {at: _metric(by_arm[arm]) for at, arm in enumerate(analysis.arms) if arm in by_arm},
         }
     return found
 
 
-def _on_grid(series: Series, horizon: float) -> dict[str, Any]:
-    at = np.rint(series.frames * POINTS / horizon).astype(int) - 1
-    filled = np.full((3, POINTS), np.nan)
-    filled[:, at] = series.mean, series.low, series.high
+def _metric(series: Series) -> dict[str, Any]:
+    """A metric's points; where there are as many as there can be, their frames go without saying."""
     same = bool((series.low == series.high).all())
-    return _series(Interval(filled[0], *(np.full((2, POINTS), np.nan) if same else filled[1:])))
+    nothing = np.full(len(series.mean), np.nan)
+    found = _series(Interval(series.mean, *((nothing, nothing) if same else (series.low, series.high))))
+    return found if len(series.frames) == POINTS else found | {"x": _numbers(series.frames)}
 
 
 def _series(interval: Interval) -> dict[str, Any]:
