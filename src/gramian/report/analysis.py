@@ -1,0 +1,315 @@
+"""From a study's tables to every number that the report shows."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import polars as pl
+
+from gramian.errors import UserError, unknown
+from gramian.report import reference, statistics
+from gramian.report.cautions import find_cautions
+from gramian.report.reference import HumanTable
+from gramian.report.scores import Scores, frame_grid
+from gramian.report.statistics import Array, Count, Interval
+from gramian.study.store import Planned, Study
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a study is reported."""
+
+    human: HumanTable = "atari-57"
+    """Table of human and random scores that Atari scores are normalised with."""
+    baseline: str = "dqn"
+    """Arm that the others are compared with."""
+    replicates: int = statistics.REPLICATES
+    """Bootstrap replicates."""
+    seed: int = 0
+    """Of the bootstrap."""
+    title: str = ""
+    """Of the page; the name of the study's folder where empty."""
+
+    def __post_init__(self) -> None:
+        if self.replicates < 100:
+            raise UserError(f"replicates is {self.replicates}; it must be at least 100")
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}; it must be 0 or more")
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Human-normalised final scores of one arm over the games that every arm has finished runs of."""
+
+    median: Interval
+    mean: Interval
+    iqm: Interval
+    optimality_gap: Interval
+    profile: Interval
+    """``[T]`` at `Analysis.thresholds`."""
+    median_curve: Interval
+    """``[K]``."""
+    iqm_curve: Interval
+    """``[K]``."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One arm against the baseline, over the games that both have finished runs of."""
+
+    games: int
+    final: Count
+    """By mean final score."""
+    final_p: float
+    auc: Count
+    """By mean area under the learning curve."""
+    auc_p: float
+    gain: Interval
+    """AUC gain of each game ``[G]``, by pairs of the same seed where every game has two."""
+    paired: bool
+    """Whether ``gain``'s intervals draw seeds for both arms together."""
+    improvement: Interval
+    """Probability of improvement, by final score."""
+    pairs: int
+    """Pairs of finished runs of the same game and seed."""
+    paired_improvement: Interval
+    """Share of pairs that the arm wins, by final score."""
+    difference: Interval
+    """Mean difference in final score over pairs of the same seed, of each game ``[G]``."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """Everything that the report shows. S seeds, G games, K points; NaN where a run is missing."""
+
+    arms: list[str]
+    games: list[str]
+    seeds: list[int]
+    options: Options
+    horizon: Array
+    """Frames of a run of each game ``[G]``."""
+    random: Array
+    """Score of random play ``[G]``; NaN where unknown."""
+    human: Array
+    """``[G]``; NaN where unknown."""
+    final: dict[str, Array]
+    """Final score of each finished run ``[S, G]``, by arm."""
+    auc: dict[str, Array]
+    """Area under its learning curve ``[S, G]``, by arm."""
+    curves: dict[str, Array]
+    """Learning curves of all runs ``[S, G, K]``, the unfinished ones as far as they have come."""
+    curve_intervals: dict[str, Interval]
+    """Mean over seeds ``[K, G]``, by arm."""
+    scores: pl.DataFrame
+    """One row for each run."""
+    common: list[int]
+    """Games that the aggregates are over: with a human score, and a finished run of every arm that has any."""
+    thresholds: Array
+    aggregates: dict[str, Aggregate]
+    comparisons: dict[str, Comparison]
+    missing: pl.DataFrame
+    """Runs that did not finish: run, game, arm, seed, state, reason."""
+    cautions: list[str] = field(default_factory=list)
+    """What a reader has to know before the numbers: too few seeds, missing cells, mixed settings."""
+
+    def grid(self, game: int) -> Array:
+        """Frames of the points of a game's curves ``[K]``."""
+        return frame_grid(self.horizon[game])
+
+    def has_baseline(self) -> bool:
+        """Whether the study has the arm that the others are compared with."""
+        return self.options.baseline in self.arms
+
+
+def analyse(study: Study, options: Options, planned: Planned | None = None) -> Analysis:
+    r"""Compute every number of the report.
+
+    Parameters
+    ----------
+    study
+        As `gramian.study.store` reads it.
+    options
+        Human table, baseline and bootstrap.
+    planned
+        Cells that should be there; those that are not are reported as missing.
+
+    Raises
+    ------
+    UserError
+        If two runs are of the same game, arm and seed, or if the baseline named is not an arm of the study.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gramian.study.store import import_csv
+    >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
+    >>> _ = path.write_text("arm,game,seed,frames,return\ndqn,Pong,0,400,-20\ngram,Pong,0,400,-19\n")
+    >>> analyse(import_csv(path), Options(replicates=100)).comparisons["gram"].final
+    Count(wins=1, ties=0, losses=0)
+    """
+    runs = study.runs
+    _no_duplicates(runs)
+    arms = order_arms(runs["arm"].unique().to_list(), options.baseline)
+    if options.baseline not in arms and options.baseline != Options.baseline:
+        raise unknown("baseline arm", options.baseline, arms)
+    games = sorted(runs["game"].unique().to_list(), key=lambda game: (reference.title(game).lower(), game))
+    seeds = sorted(runs["seed"].unique().to_list())
+    tables = Scores(study, options.human, arms, games, seeds)
+    generator = np.random.default_rng(options.seed)
+    curve_intervals = {arm: _curve_interval(tables.curves[arm], generator) for arm in arms}
+    common = _common_games(tables, arms)
+    thresholds = _thresholds(tables, arms, common)
+    aggregates = (
+        {
+            arm: _aggregate(tables, arm, common, thresholds, options, generator)
+            for arm in arms
+            if np.isfinite(tables.final[arm]).any()
+        }
+        if common
+        else {}
+    )
+    comparisons = {}
+    if options.baseline in arms:
+        for arm in arms:
+            if arm != options.baseline:
+                comparisons[arm] = _compare(tables, arm, options, generator)
+    missing = _missing(runs, planned or Planned())
+    return Analysis(
+        arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
+        tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
+        find_cautions(study, tables, arms, common, missing, options.baseline),
+    )  # fmt: skip
+
+
+_KIND_ORDER = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
+
+
+def order_arms(arms: Sequence[str], baseline: str) -> list[str]:
+    """The baseline first, then the kinds of arms as the documentation lists them, by rising κ; then all others.
+
+    Examples
+    --------
+    >>> order_arms(["l2:1.0", "gram:10.24", "gram:2.0", "mine", "dqn"], "dqn")
+    ['dqn', 'gram:2.0', 'gram:10.24', 'l2:1.0', 'mine']
+    """
+
+    def rank(arm: str) -> tuple[object, ...]:
+        kind = arm.partition(":")[0]
+        natural = [
+            (0, float(part), "") if re.fullmatch(r"\d+(\.\d+)?", part) else (1, 0.0, part)
+            for part in re.split(r"(\d+(?:\.\d+)?)", arm)
+        ]
+        known = _KIND_ORDER.index(kind) if kind in _KIND_ORDER else len(_KIND_ORDER)
+        return (arm != baseline, known, natural)
+
+    return sorted(arms, key=rank)
+
+
+def _curve_interval(curves: Array, generator: np.random.Generator) -> Interval:
+    interval = statistics.curve_interval(statistics.mean_over_runs, curves, generator)
+    enough = (~np.isnan(curves)).sum(0).T >= statistics.FEWEST_SEEDS
+    return Interval(interval.estimate, np.where(enough, interval.low, np.nan), np.where(enough, interval.high, np.nan))
+
+
+def _common_games(tables: Scores, arms: list[str]) -> list[int]:
+    begun = [arm for arm in arms if np.isfinite(tables.final[arm]).any()]
+    complete = [np.isfinite(tables.final[arm]).any(0) for arm in begun]
+    known = np.isfinite(tables.human)
+    return [int(game) for game in np.flatnonzero(np.logical_and.reduce([known, *complete]))] if begun else []
+
+
+def _thresholds(tables: Scores, arms: list[str], common: list[int]) -> Array:
+    """τ from 0 to the human score at least, and to where a tenth of the runs of the best arm is left at most."""
+    best = [
+        float(np.nanquantile(scores, 0.9))
+        for arm in arms
+        if np.isfinite(scores := tables.normalised(arm, common)).any()
+    ]
+    return np.linspace(0.0, min(max([1.0, *best]), 8.0), 81)
+
+
+def _aggregate(
+    tables: Scores, arm: str, games: list[int], thresholds: Array, options: Options, generator: np.random.Generator
+) -> Aggregate:
+    scores = tables.normalised(arm, games)
+    finished = np.isfinite(tables.final[arm][:, games])
+    curves = statistics.human_normalised(
+        np.where(finished[..., None], tables.curves[arm][:, games], np.nan),
+        tables.random[games, None],
+        tables.human[games, None],
+    )
+
+    def interval(statistic: statistics.Statistic) -> Interval:
+        return statistics.bootstrap(statistic, scores, generator, replicates=options.replicates)
+
+    return Aggregate(
+        interval(statistics.median_score),
+        interval(statistics.mean_score),
+        interval(statistics.interquartile_mean),
+        interval(statistics.optimality_gap),
+        interval(lambda drawn: statistics.performance_profile(drawn, thresholds)),
+        statistics.curve_interval(statistics.median_score, curves, generator),
+        statistics.curve_interval(statistics.interquartile_mean, curves, generator),
+    )
+
+
+def _compare(tables: Scores, arm: str, options: Options, generator: np.random.Generator) -> Comparison:
+    final, base_final = tables.final[arm], tables.final[options.baseline]
+    auc, base_auc = tables.auc[arm], tables.auc[options.baseline]
+    pairs = np.isfinite(final) & np.isfinite(base_final)
+    both = np.isfinite(final).any(0) & np.isfinite(base_final).any(0)
+    by_final = statistics.count_games(statistics.mean_over_runs(final), statistics.mean_over_runs(base_final))
+    by_auc = statistics.count_games(statistics.mean_over_runs(auc), statistics.mean_over_runs(base_auc))
+    # Pair only where pairing loses no run: elsewhere the estimate would not be that of the bars' own means.
+    paired = bool((np.isfinite(final) == np.isfinite(base_final))[:, both].all())
+
+    def interval(statistic: statistics.PairStatistic, x: Array, y: Array, paired: bool) -> Interval:
+        return statistics.bootstrap_pair(statistic, x, y, generator, paired=paired, replicates=options.replicates)
+
+    def gain_statistic(x: Array, y: Array) -> Array:
+        return statistics.auc_gain(x, y, tables.random)
+
+    fewest = np.minimum(np.isfinite(final).sum(0), np.isfinite(base_final).sum(0))
+    return Comparison(
+        int(both.sum()),
+        by_final,
+        statistics.sign_test(by_final),
+        by_auc,
+        statistics.sign_test(by_auc),
+        _where(fewest >= statistics.FEWEST_SEEDS, interval(gain_statistic, auc, base_auc, paired)),
+        paired,
+        interval(statistics.probability_of_improvement, final, base_final, False),
+        int(pairs.sum()),
+        interval(statistics.paired_improvement, final, base_final, True),
+        _where(
+            pairs.sum(0) >= statistics.FEWEST_SEEDS,
+            interval(statistics.paired_difference, final, base_final, True),
+        ),
+    )
+
+
+def _where(enough: Array, interval: Interval) -> Interval:
+    """The interval of the games that have runs enough; the estimate of all."""
+    return Interval(interval.estimate, np.where(enough, interval.low, np.nan), np.where(enough, interval.high, np.nan))
+
+
+def _no_duplicates(runs: pl.DataFrame) -> None:
+    twice = runs.filter(pl.struct("game", "arm", "seed").is_duplicated()).sort("game", "arm", "seed")
+    if twice.height:
+        first, second = twice.head(2).iter_rows(named=True)
+        raise UserError(
+            f"game {first['game']!r}, arm {first['arm']!r}, seed {first['seed']} is there twice: "
+            f"'{first['folder']}' and '{second['folder']}'; report them apart"
+        )
+
+
+def _missing(runs: pl.DataFrame, planned: Planned) -> pl.DataFrame:
+    columns = ["run", "game", "arm", "seed", "state", "reason"]
+    unfinished = runs.filter(pl.col("state") != "done").select(columns)
+    rows = [(*row[:-1], row[-1] or planned.cells.get((row[1], row[2], row[3]), "")) for row in unfinished.iter_rows()]
+    there = set(runs.select("game", "arm", "seed").iter_rows())
+    absent = [cell for cell in planned.cells if cell not in there]
+    rows += [("", *cell, "planned", planned.cells[cell] or "not begun") for cell in absent]
+    return pl.DataFrame(rows, schema=unfinished.schema, orient="row").sort("game", "arm", "seed")

@@ -1,0 +1,58 @@
+"""From the folder of a study to its report."""
+
+from pathlib import Path
+
+from gramian.errors import UserError
+from gramian.files import output_folder, replace_text, replacing
+from gramian.report.analysis import Options, analyse
+from gramian.report.dynamics import dynamics
+from gramian.report.figures import draw_figures
+from gramian.report.page import Page
+from gramian.report.tables import latex, markdown, score_table
+from gramian.study.store import read_planned, read_study
+
+
+def build(folder: str | Path, out: str | Path, options: Options | None = None) -> Path:
+    """Write the report of a study: a page, figures, tables and every run's scores.
+
+    Parameters
+    ----------
+    folder
+        Of a study, a population, a run or an import: whatever `gramian.study.store.read_study` reads.
+    out
+        Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``; it may lie inside
+        ``folder``.
+    options
+        Human table, baseline, bootstrap and title.
+
+    Returns
+    -------
+    Path
+        Of ``index.html``.
+
+    Raises
+    ------
+    UserError
+        If the study cannot be read, or ``out`` cannot be written.
+    """
+    options = options or Options()
+    study = read_study(folder)
+    planned = read_planned(folder)
+    analysis = analyse(study, options, planned)
+    target = output_folder(out)
+    horizon = dict(zip(analysis.games, analysis.horizon.tolist(), strict=True))
+    features = dynamics(study, horizon)
+    table = score_table(analysis)
+    try:
+        with replacing(target / "scores.csv") as temporary:
+            analysis.scores.write_csv(temporary)
+        replace_text(target / "table.md", markdown(table, analysis.cautions))
+        replace_text(target / "table.tex", latex(table, analysis.cautions))
+        draw_figures(analysis, features, target / "figures")
+        title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
+        # The page last: where it is, everything that it speaks of is there too.
+        replace_text(target / "index.html", Page(title, study, analysis, features, table).html())
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UserError(f"cannot write the report to '{target}': {reason}") from error
+    return target / "index.html"

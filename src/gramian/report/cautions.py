@@ -1,0 +1,159 @@
+"""What a reader has to know before the numbers: said on the page and in the tables, never papered over."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from gramian.report import reference, statistics
+from gramian.report.scores import Scores
+from gramian.study.store import Study
+
+
+def find_cautions(
+    study: Study, tables: Scores, arms: list[str], common: list[int], missing: pl.DataFrame, baseline: str
+) -> list[str]:
+    """Sentences about a study, the gravest first: few seeds, missing cells, unknown references, mixed settings.
+
+    Parameters
+    ----------
+    study, tables, arms
+        The runs, their scores and the arms in order.
+    common
+        Games that the aggregates are over.
+    missing
+        Runs that did not finish.
+    baseline
+        Arm that the others are compared with.
+    """
+    return [
+        *_about_seeds(tables, arms),
+        *_about_missing(tables, missing),
+        *_about_references(tables, common),
+        *_about_settings(study, tables, arms, baseline),
+    ]
+
+
+def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
+    said: list[str] = []
+    counts = np.stack([np.isfinite(tables.final[arm]).sum(0) for arm in arms])  # [A, G]
+    scored = counts[counts > 0]
+    if not scored.size:
+        said.append("No run has finished yet: there are learning curves so far, and no scores.")
+    else:
+        if scored.min() < statistics.FEWEST_SEEDS:
+            alone = int((counts == 1).sum())
+            said.append(
+                f"{_plural(alone, 'cell')} (game and arm) with one finished seed: no interval is given there, and its "
+                "spread is unknown."
+            )
+        if scored.max() < statistics.FEW_SEEDS:
+            said.append(
+                f"At most {_plural(int(scored.max()), 'seed')} a cell: percentile intervals from so few runs are "
+                f"narrower than they should be (from about {statistics.FEW_SEEDS} on they can be trusted). "
+                "With 3 seeds or fewer the interval of one game is the range of its seeds."
+            )
+        if scored.min() != scored.max():
+            said.append(
+                f"Cells have between {scored.min()} and {scored.max()} finished seeds: in the IQM and the profile a "
+                "game with more runs counts more."
+            )
+    return said
+
+
+def _about_missing(tables: Scores, missing: pl.DataFrame) -> list[str]:
+    said: list[str] = []
+    diverged = int((missing["state"] == "diverged").sum())
+    unfinished = missing.height - diverged
+    if unfinished:
+        said.append(
+            f"{_plural(unfinished, 'cell')} did not finish and {_have(unfinished)} no score; see the list below."
+        )
+    if diverged:
+        said.append(
+            f"{_plural(diverged, 'run')} diverged and {_count(diverged)} as random play from there on, in the final "
+            "score and in the area under the curve."
+        )
+    if tables.unscored:
+        said.append(
+            f"{_plural(len(tables.unscored), 'finished run')} cannot be scored (no episode ended, or it diverged and "
+            f"random play is unknown): {_listed(tables.unscored)}."
+        )
+    if tables.short:
+        said.append(
+            f"{_plural(len(tables.short), 'run')} ended fewer than 100 episodes; the final score is the mean of those "
+            "there are."
+        )
+    return said
+
+
+def _about_references(tables: Scores, common: list[int]) -> list[str]:
+    said: list[str] = []
+    unknown_human = [
+        reference.title(game) for game, value in zip(tables.games, tables.human, strict=True) if np.isnan(value)
+    ]
+    if unknown_human:
+        said.append(
+            f"No human score is known for {_listed(unknown_human)}: medians, means, IQM, optimality gap and profiles "
+            "leave these games out."
+        )
+    left_out = [
+        reference.title(game)
+        for at, game in enumerate(tables.games)
+        if np.isfinite(tables.human[at]) and at not in common
+    ]
+    if left_out and any(np.isfinite(scores).any() for scores in tables.final.values()):
+        said.append(f"Aggregates leave out {_listed(left_out)}: not every arm has a finished run there.")
+    if 0 < len(common) < statistics.FEW_GAMES:
+        said.append(
+            f"Aggregates are over {_plural(len(common), 'game')}: fewer than {statistics.FEW_GAMES} say more about the "
+            "choice of games than about the arms."
+        )
+    if tables.random_from_prefill:
+        names = [reference.title(tables.games[at]) for at in tables.random_from_prefill]
+        said.append(f"The random score of {_listed(names)} is measured from the runs' own random prefill.")
+    unknown_random = [
+        reference.title(game) for game, value in zip(tables.games, tables.random, strict=True) if np.isnan(value)
+    ]
+    if unknown_random:
+        said.append(f"No score of random play is known for {_listed(unknown_random)}: no AUC gain is given there.")
+    return said
+
+
+def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str) -> list[str]:
+    said: list[str] = []
+    if baseline not in arms:
+        said.append(f"There is no arm '{baseline}' to compare with; name another baseline.")
+    targets = study.runs.group_by("game").agg(pl.col("frames_target").drop_nulls().n_unique())
+    if targets["frames_target"].max() not in (None, 0, 1):
+        said.append("Runs of the same game are of different lengths: their scores are not at the same frame.")
+    presets = sorted(study.runs["preset"].unique().to_list())
+    if len(presets) > 1:
+        said.append(f"Runs of different presets are mixed: {_listed(presets)}.")
+    on_atari = [at for at, game in enumerate(tables.games) if reference.atari(game) is not None]
+    lengths = {int(tables.horizon[at]) for at in on_atari}
+    other = sorted(frames for frames in lengths if abs(frames / reference.PAPER_FRAMES - 1) > 0.01)
+    if other:
+        frames = " and ".join(f"{frames:,}" for frames in other[:3])
+        said.append(
+            f"Atari runs are {frames} frames long; the paper's columns and Dopamine's are at "
+            f"{reference.PAPER_FRAMES:,} frames."
+        )
+    return said
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+def _count(count: int) -> str:
+    return "counts" if count == 1 else "count"
+
+
+def _listed(names: Sequence[str], most: int = 6) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,0 +1,60 @@
+"""``gramian study report`` and ``gramian study import``."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from gramian.report.analysis import Options
+from gramian.report.build import build
+from gramian.report.reference import HumanTable
+from gramian.report.statistics import REPLICATES
+from gramian.study.store import Rows, write_import
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportOptions:
+    """Which study to report, and how."""
+
+    folder: tyro.conf.Positional[Path]
+    """Of a study, a population, a run or an import."""
+    out: Path
+    """Folder for index.html, figures, scores.csv, table.md and table.tex."""
+    human: HumanTable = "atari-57"
+    """Table of human and random scores that Atari scores are normalised with."""
+    baseline: str = Options.baseline
+    """Arm that the others are compared with."""
+    replicates: int = REPLICATES
+    """Bootstrap replicates."""
+    seed: int = 0
+    """Of the bootstrap."""
+    title: str = ""
+    """Of the page; the study's own where it is left away."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ImportOptions:
+    """Which table to import, and what its rows are."""
+
+    table: tyro.conf.Positional[Path]
+    """CSV file with the columns arm, game, seed, frames, return."""
+    out: Path
+    """Folder to write it to; 'gramian study report' reads it from there."""
+    rows: Rows = "episodes"
+    """A row is a training episode, of which a score takes the last 100, or a point of a curve, a mean already."""
+
+
+def report_command(options: ReportOptions) -> int:
+    """Write the report of a study: a page, figures and tables."""
+    chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title)
+    page = build(options.folder, options.out, chosen)
+    print(f"report in {page}", file=sys.stderr)
+    return 0
+
+
+def import_command(options: ImportOptions) -> int:
+    """Import a tidy table of somebody else, so that it can be reported like a study."""
+    study = write_import(options.table, options.out, rows=options.rows)
+    print(f"{study.runs.height:,} runs, {study.episodes.height:,} rows in {options.out}", file=sys.stderr)
+    return 0

@@ -1,0 +1,232 @@
+"""The figures of a report as PNG and SVG, for papers and slides; legible in black and white."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import matplotlib.ticker
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from gramian.files import output_folder, replacing
+from gramian.progress import Progress
+from gramian.report import reference
+from gramian.report.analysis import Analysis
+from gramian.report.dynamics import FEATURE_METRICS, LABELS, Dynamics
+from gramian.report.statistics import Array, Interval
+from gramian.report.styles import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Style, arm_styles
+from gramian.report.tables import count_text
+
+_RC: Any = {
+    "font.size": 8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "svg.hashsalt": "gramian",  # the same study gives the same bytes
+    "text.parse_math": False,  # a name may hold dollar signs
+}
+
+
+def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path]:
+    """Draw every figure of a report into ``out``, each as PNG and SVG.
+
+    Returns
+    -------
+    list
+        The files.
+    """
+    jobs: dict[str, Callable[[], Figure]] = {"learning-curves": lambda: learning_curves(analysis)}
+    if analysis.aggregates:
+        jobs["median-and-iqm"] = lambda: aggregate_curves(analysis)
+        jobs["profiles"] = lambda: profiles(analysis)
+    if any(np.isfinite(comparison.gain.estimate).any() for comparison in analysis.comparisons.values()):
+        jobs["auc-gain"] = lambda: auc_gains(analysis)
+    for metric in FEATURE_METRICS:
+        if any(metric in by for by in dynamics.values()):
+            jobs[metric.replace("_", "-")] = lambda metric=metric: metric_grid(analysis, dynamics, metric)  # type: ignore[misc]
+    folder = output_folder(out)
+    written = []
+    with matplotlib.rc_context(_RC), Progress(len(jobs), "figures", unit="figure") as progress:
+        for name, draw in jobs.items():
+            figure = draw()
+            for suffix in ("png", "svg"):
+                with replacing(folder / f"{name}.{suffix}") as temporary:
+                    figure.savefig(temporary, dpi=130, metadata={"Date": None} if suffix == "svg" else None)
+                written.append(folder / f"{name}.{suffix}")
+            progress.advance(note=name)
+    return written
+
+
+def learning_curves(analysis: Analysis) -> Figure:
+    """All games as one grid of panels, with the paper's final scores and Dopamine's curves."""
+    styles = arm_styles(analysis.arms)
+
+    def draw(axes: Axes, at: int) -> None:
+        game, frames = analysis.games[at], analysis.grid(at)
+        for arm, style in styles.items():
+            _line(axes, frames, _at(analysis.curve_intervals[arm], at), style)
+        row = reference.atari(game)
+        if row is not None:
+            for arm in analysis.arms:
+                column = reference.PAPER_ARMS.get(arm.partition(":")[0])
+                if column:
+                    marker = MATPLOTLIB_MARKERS[styles[arm].marker]
+                    axes.plot(
+                        frames[-1] * 1.04, float(row[column]), marker, color=styles[arm].color, markersize=4,
+                        markerfacecolor="none", clip_on=False,
+                    )  # fmt: skip
+        curve = reference.dopamine_curve(game)
+        if curve is not None:
+            shown = curve.frames <= frames[-1]
+            axes.plot(curve.frames[shown], curve.returns.mean(0)[shown], color="black", linewidth=0.6, alpha=0.6)
+
+    extra = []
+    if any(reference.atari(game) for game in analysis.games):
+        extra = [
+            Line2D([], [], color="black", linewidth=0.6, alpha=0.6, label="Dopamine DQN (Adam)"),
+            Line2D([], [], color="black", marker="o", markerfacecolor="none", linestyle="", label="paper, final"),
+        ]
+    return _grid(analysis, styles, draw, "mean return of the last 100 training episodes", extra)
+
+
+def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
+    """One metric of the features on every game: mean over seeds and their range."""
+    styles = arm_styles(analysis.arms)
+
+    def draw(axes: Axes, at: int) -> None:
+        by_arm = dynamics.get(analysis.games[at], {}).get(metric, {})
+        for arm in (arm for arm in analysis.arms if arm in by_arm):
+            series = by_arm[arm]
+            _line(axes, series.frames, Interval(series.mean, series.low, series.high), styles[arm])
+
+    return _grid(analysis, styles, draw, LABELS[metric], [])
+
+
+def aggregate_curves(analysis: Analysis) -> Figure:
+    """Median and IQM of the human-normalised learning curves."""
+    styles = arm_styles(analysis.arms)
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    share = np.linspace(0, 100, len(analysis.grid(0)) + 1)[1:]
+    for axes, name, label in zip(
+        figure.subplots(1, 2), ("median_curve", "iqm_curve"), ("median", "interquartile mean"), strict=True
+    ):
+        for arm, aggregate in analysis.aggregates.items():
+            _line(axes, share, getattr(aggregate, name), styles[arm], arm)
+        axes.set_title(f"{label}, {len(analysis.common)} games", loc="left")
+        axes.set_xlabel("% of the frames of a run")
+        axes.set_ylabel(f"human-normalised ({analysis.options.human})")
+    axes.legend(frameon=False)
+    return figure
+
+
+def profiles(analysis: Analysis) -> Figure:
+    """Share of runs above each human-normalised score."""
+    styles = arm_styles(analysis.arms)
+    figure = Figure(figsize=(5.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for arm, aggregate in analysis.aggregates.items():
+        _line(axes, analysis.thresholds, aggregate.profile, styles[arm], arm)
+    axes.set_xlabel(f"human-normalised final score τ ({analysis.options.human})")
+    axes.set_ylabel("share of runs above τ")
+    axes.set_ylim(0, 1)
+    axes.legend(frameon=False)
+    return figure
+
+
+def auc_gains(analysis: Analysis) -> Figure:
+    """AUC gain over the baseline of every game, one column for each arm, sorted by the first."""
+    styles = arm_styles(analysis.arms)
+    comparisons = analysis.comparisons
+    games = len(analysis.games)
+    figure = Figure(figsize=(3.2 * len(comparisons) + 1.2, max(2.2, 0.17 * games + 1.2)), layout="constrained")
+    first = np.nan_to_num(next(iter(comparisons.values())).gain.estimate, nan=-np.inf)
+    order = [int(at) for at in np.argsort(first)]
+    for axes, (arm, comparison) in zip(
+        np.atleast_1d(figure.subplots(1, len(comparisons), sharey=True)), comparisons.items(), strict=True
+    ):
+        percent = [100.0 * end for end in comparison.gain]
+        estimate, low, high = (end[order] for end in percent)
+        errors = np.nan_to_num(np.stack([estimate - low, high - estimate]).clip(0))
+        hatches = ["" if value >= 0 else "////" for value in estimate]
+        axes.barh(np.arange(games), estimate, color=styles[arm].color, hatch=hatches, edgecolor="white", linewidth=0.3)
+        axes.errorbar(estimate, np.arange(games), xerr=errors, fmt="none", ecolor="black", elinewidth=0.7)
+        limit = robust_limit(percent[0])
+        axes.set_xlim(-limit, limit)
+        axes.axvline(0, color="black", linewidth=0.7)
+        for at in np.flatnonzero(np.isnan(estimate)):  # the baseline plays as at random, or there is no run
+            axes.text(0, at, " undefined", va="center", fontsize=6)
+        axes.set_title(f"{arm}: won-tied-lost {count_text(comparison.auc)}", loc="left", fontsize=8)
+        axes.set_xlabel(f"AUC gain over {analysis.options.baseline} (%)")
+        axes.set_yticks(np.arange(games), [reference.title(analysis.games[at]) for at in order])
+        axes.set_ylim(-0.6, games - 0.4)
+    return figure
+
+
+def robust_limit(percent: Array) -> float:
+    """End of an axis that shows nine of ten bars whole, so that one huge gain does not flatten the others.
+
+    Examples
+    --------
+    >>> robust_limit(np.array([*range(1, 11), 5000.0]))
+    13.0
+    """
+    sizes = np.abs(percent[np.isfinite(percent)])
+    if not len(sizes) or not sizes.max():
+        return 1.0
+    return float(min(sizes.max() * 1.1, 1.3 * np.quantile(sizes, 0.9)))
+
+
+def _grid(
+    analysis: Analysis, styles: dict[str, Style], draw: Callable[[Axes, int], None], label: str, extra: list[Line2D]
+) -> Figure:
+    games = len(analysis.games)
+    columns = min(7, max(1, math.ceil(math.sqrt(games))))
+    rows = math.ceil(games / columns)
+    width, height = max(4.6, 1.9 * columns), 1.5 * rows + 0.9
+    figure = Figure(figsize=(width, height))  # a layout engine would take a minute for 49 panels
+    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - 0.6 / height, wspace=0.4, hspace=0.45)
+    for at, axes in enumerate(panels):
+        if at >= games:
+            axes.set_axis_off()
+            continue
+        draw(axes, at)
+        axes.set_title(reference.title(analysis.games[at]), fontsize=8)
+        axes.tick_params(labelsize=6)
+        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(3))
+        axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(_frames_label))
+        axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
+    handles = [
+        Line2D([], [], color=style.color, linestyle=MATPLOTLIB_DASHES[style.dash], label=arm,
+               marker=MATPLOTLIB_MARKERS[style.marker], markersize=4)
+        for arm, style in styles.items()
+    ]  # fmt: skip
+    figure.legend(handles=[*handles, *extra], loc="upper center", ncols=min(6, len(handles) + len(extra)),
+                  frameon=False)  # fmt: skip
+    figure.supxlabel("frames", fontsize=8, y=0.05 / height)
+    figure.supylabel(label, fontsize=8, x=0.05 / width)
+    return figure
+
+
+def _frames_label(frames: float, _position: int | None) -> str:
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if abs(frames) >= size:
+            return f"{frames / size:g}{letter}"
+    return f"{frames:g}"
+
+
+def _line(axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None) -> None:
+    axes.plot(
+        x, interval.estimate, color=style.color, linestyle=MATPLOTLIB_DASHES[style.dash], linewidth=1.1, label=label,
+        marker=MATPLOTLIB_MARKERS[style.marker], markevery=max(1, len(x) // 5), markersize=3,
+    )  # fmt: skip
+    axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
+
+
+def _at(interval: Interval, game: int) -> Interval:
+    return Interval(*(end[:, game] for end in interval))

@@ -1,0 +1,382 @@
+"""The page: one HTML file that opens from the disk, holds all its numbers and asks no network for anything."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import gramian
+from gramian.report import reference
+from gramian.report.analysis import Analysis, Comparison
+from gramian.report.dynamics import Dynamics
+from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
+from gramian.report.protocol import provenance_table, settings_table
+from gramian.report.statistics import CONFIDENCE
+from gramian.report.styles import arm_styles
+from gramian.report.tables import Table, count_text, interval_text, number, score_text
+from gramian.study.store import Study
+
+MOST_MISSING = 500
+"""Unfinished cells that the page lists; the others are in ``scores.csv``."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the page is made of."""
+
+    title: str
+    study: Study
+    analysis: Analysis
+    dynamics: Dynamics
+    table: Table
+
+    def html(self) -> str:
+        """The whole page. Every word that comes from a file is escaped."""
+        sections = [
+            ("summary", "In short", self._summary()),
+            ("curves", "Learning curves", self._curves()),
+            ("all-games", "All games", _ALL_GAMES),
+            ("overall", "Median and IQM", self._overall()),
+            ("gains", "AUC gains", self._gains()),
+            ("scores", "Scores", self._scores()),
+            ("features", "Features", self._features()),
+            ("run", "What was run", self._run()),
+            ("method", "How the numbers are made", self._method()),
+        ]
+        there = [(name, heading, body) for name, heading, body in sections if body]
+        links = "".join(f'<li><a href="#{name}">{heading}</a></li>' for name, heading, _ in there)
+        bodies = "".join(
+            f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{heading}</h2>{body}</section>'
+            for name, heading, body in there
+        )
+        data = "".join(
+            f'<script type="application/json" id="data-{name}">{script_json(value)}</script>\n'
+            for name, value in payload(self.analysis, self.dynamics).items()
+        )
+        own = files("gramian.report")
+        return _FRAME.format(
+            title=escape(self.title),
+            style=(own / "page.css").read_text(encoding="utf-8") + self._arm_colors(),
+            subtitle=escape(self._subtitle()),
+            links=links,
+            boxes=_PUBLISHED_BOXES if self._published else "",
+            bodies=bodies,
+            data=data,
+            plotly=_plotly(),
+            script=(own / "page.js").read_text(encoding="utf-8"),
+            version=escape(gramian.__version__),
+        )
+
+    @property
+    def _published(self) -> bool:
+        """Whether others have published scores of a game of the study."""
+        return any(reference.atari(game) for game in self.analysis.games)
+
+    def _subtitle(self) -> str:
+        analysis, runs = self.analysis, self.study.runs
+        done = int(runs["state"].is_in(["done", "diverged"]).sum())
+        absent = int((analysis.missing["run"] == "").sum())
+        return (
+            f"{_count(len(analysis.games), 'game')} × {_count(len(analysis.arms), 'arm')} × "
+            f"{_count(len(analysis.seeds), 'seed')}; {done:,} of {runs.height + absent:,} runs finished"
+        )
+
+    def _arm_colors(self) -> str:
+        styles = arm_styles(self.analysis.arms).values()
+        pairs = (f"--arm{at}: light-dark({s.color}, {s.dark_color});" for at, s in enumerate(styles))
+        return ":root { " + " ".join(pairs) + " }\n"
+
+    # ---- sections --------------------------------------------------------------------------------------------------
+
+    def _summary(self) -> str:
+        analysis = self.analysis
+        sentences = [_verdict(analysis, arm, comparison) for arm, comparison in analysis.comparisons.items()]
+        html = ""
+        if 0 < len(sentences) <= MOST_SHOWN:  # the table below has them all
+            html = f'<ul class="lead">{"".join(f"<li>{text}</li>" for text in sentences)}</ul>'
+        if analysis.cautions:
+            items = "".join(f"<li>{escape(caution)}</li>" for caution in analysis.cautions)
+            html += f'<div class="cautions" role="note"><strong>Read with care</strong><ul>{items}</ul></div>'
+        if analysis.aggregates:
+            rows = [
+                [arm, *(interval_text(value) for value in (a.median, a.iqm, a.mean, a.optimality_gap))]
+                for arm, a in analysis.aggregates.items()
+            ]
+            caption = (
+                f"Human-normalised final scores ({analysis.options.human}), {_count(len(analysis.common), 'game')}, "
+                f"with {CONFIDENCE:.0%} intervals"
+            )
+            html += _table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
+        if analysis.comparisons:
+            headings = [
+                "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "P(improvement)", "pairs",
+                "pairs won",
+            ]  # fmt: skip
+            rows = [
+                [
+                    arm, str(c.games), count_text(c.final), _p(c.final_p), count_text(c.auc), _p(c.auc_p),
+                    interval_text(c.improvement), str(c.pairs), interval_text(c.paired_improvement),
+                ]
+                for arm, c in analysis.comparisons.items()
+            ]  # fmt: skip
+            html += "<p></p>" + _table(
+                headings, rows, f"Against {analysis.options.baseline}; p of the sign test over games"
+            )
+        return html
+
+    def _curves(self) -> str:
+        options = "".join(
+            f'<option value="{at}">{escape(reference.title(game))}</option>'
+            for at, game in enumerate(self.analysis.games)
+        )
+        band = (
+            f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. {_PUBLISHED_LINES}"
+            if self._published
+            else f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds."
+        )
+        paper = '<th scope="col">paper</th>' if self._published else ""
+        baseline = escape(self.analysis.options.baseline)
+        return f"""
+<p class="quiet small">{band}</p>
+<div class="bar"><label for="game">Game</label> <select id="game">{options}</select>
+<button type="button" id="previous">← Previous</button><button type="button" id="next">Next →</button></div>
+<div id="game-figure" class="figure tall" role="img"></div>
+<div class="scroll" tabindex="0" role="region" aria-label="Scores of the chosen game"><table><thead><tr>
+<th scope="col">arm</th><th scope="col">final score</th><th scope="col">finished</th>
+<th scope="col">AUC gain over {baseline}</th><th scope="col">final − {baseline}, same seeds</th>
+{paper}</tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>"""
+
+    def _overall(self) -> str:
+        if not self.analysis.aggregates:
+            return ""
+        games = _count(len(self.analysis.common), "game")
+        return f"""
+<p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
+<div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
+<option value="median">median over games</option><option value="iqm">interquartile mean of all runs</option></select>
+</div>
+<div id="aggregate-figure" class="figure" role="img" aria-label="Median and IQM over training; final values in the
+first table"></div>
+<h3>Performance profile</h3>
+<p class="quiet small">Share of runs whose final score is above τ: a curve that lies higher is better.</p>
+<div id="profile-figure" class="figure" role="img" aria-label="Performance profiles"></div>"""
+
+    def _gains(self) -> str:
+        analysis = self.analysis
+        arms = [
+            (at, arm)
+            for at, arm in enumerate(analysis.arms)
+            if arm in analysis.comparisons and not all(map(_nan, analysis.comparisons[arm].gain.estimate.tolist()))
+        ]
+        if not arms:
+            return ""
+        options = "".join(f'<option value="{at}">{escape(arm)}</option>' for at, arm in arms)
+        return f"""
+<p class="quiet small">AUC gain = {_GAIN}. Hatched: losses. A bar that the axis cuts carries ›.</p>
+<div class="bar"><label for="gain-arm">Arm</label> <select id="gain-arm">{options}</select></div>
+<p id="gain-count" aria-live="polite">{escape(gain_sentence(analysis, arms[0][1]))}</p>
+<div id="gain-figure" class="figure" role="img" aria-label="AUC gain of every game"></div>"""
+
+    def _scores(self) -> str:
+        table = self.table
+        heads = [
+            *(("", name) for name in ["game", *table.references, *table.arms]),
+            *(("theirs", n) for n in table.published),
+        ]
+        head = "".join(
+            f'<th scope="col"{_class(kind)}><button type="button" data-sort>{escape(name)}</button></th>'
+            for kind, name in heads
+        )
+        body = ""
+        for row in table.rows:
+            best = max((mean for mean in row.means if not _nan(mean)), default=None)
+            cells = [f'<td data-value="{value}">{number(value)}</td>' for value in row.reference]
+            cells += [
+                f'<td data-value="{mean}"{_class("best" if mean == best and len(row.means) > 1 else "")}>'
+                f"{score_text(mean, spread, runs)}</td>"
+                for mean, spread, runs in zip(row.means, row.spreads, row.runs, strict=True)
+            ]
+            cells += [f'<td class="theirs" data-value="{value}">{number(value)}</td>' for value in row.published]
+            body += f'<tr><th scope="row">{escape(row.game)}</th>{"".join(cells)}</tr>'
+        foot = ""
+        for name, own, theirs in table.summary:
+            empty = "<td></td>" * len(table.references)
+            cells = [f"<td>{escape(text)}</td>" for text in own]
+            cells += [f'<td class="theirs">{escape(text)}</td>' for text in theirs]
+            foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
+        return f"""
+<p class="quiet small">Mean return of the last 100 training episodes ± standard deviation over seeds (seeds).
+Underlined: the best arm of this study. A heading sorts. The same numbers are in <code>scores.csv</code>,
+<code>table.md</code> and <code>table.tex</code>.</p>
+<div class="scroll sticky" tabindex="0" role="region" aria-label="Scores of all games"><table>
+<thead><tr>{head}</tr></thead><tbody>{body}</tbody><tfoot>{foot}</tfoot></table></div>"""
+
+    def _features(self) -> str:
+        if not self.dynamics:
+            return ""
+        return """
+<p class="quiet small">What the last hidden layer looked like during training, raw (uncentred) whatever the arm, on
+<strong id="features-game"></strong>; mean and range over seeds. The game is chosen under <a href="#curves">Learning
+curves</a>.</p>
+<p id="features-none" hidden>The runs of this game have no metrics.</p>
+<div id="features-figure" class="figure" role="img" aria-label="Feature dynamics of the chosen game"></div>"""
+
+    def _run(self) -> str:
+        analysis, runs = self.analysis, self.study.runs
+        states = runs.group_by("state").len().sort("len", descending=True)
+        counted = ", ".join(f"{count:,} {state}" for state, count in states.iter_rows())
+        absent = int((analysis.missing["run"] == "").sum())
+        frames = sorted(runs["frames_target"].drop_nulls().unique().to_list())
+        facts = [
+            ("cells", counted + (f", {absent:,} not begun" if absent else "")),
+            ("games", ", ".join(reference.title(game) for game in analysis.games)),
+            ("arms", ", ".join(analysis.arms)),
+            ("seeds", ", ".join(map(str, analysis.seeds))),
+            ("frames of a run", " and ".join(f"{count:,}" for count in frames)),
+            ("preset", ", ".join(sorted(runs["preset"].unique().to_list()))),
+            *provenance_table(self.study),
+        ]
+        html = _definitions(facts)
+        if analysis.missing.height:
+            shown = analysis.missing.head(MOST_MISSING)
+            rows = [
+                [reference.title(row["game"]), row["arm"], str(row["seed"]), row["run"], row["state"], row["reason"]]
+                for row in shown.iter_rows(named=True)
+            ]
+            more = analysis.missing.height - shown.height
+            table = _table(["game", "arm", "seed", "run", "state", "reason"], rows, "", "words", "deep")
+            rest = f"<p>… and {more:,} more, in <code>scores.csv</code>.</p>" if more else ""
+            count = f"{analysis.missing.height:,} of {runs.height + absent:,} cells that did not finish as planned"
+            html += f"<details open><summary>{count}</summary>{table}{rest}</details>"
+        settings = settings_table(self.study)
+        if settings:
+            rows = [[name, value] for name, value in settings]
+            protocol = _table(["setting", "value"], rows, "", "words")
+            html += f"<details><summary>Protocol: every setting</summary>{protocol}</details>"
+        names = [[row["run"], reference.title(row["game"]), row["arm"], str(row["seed"]), row["state"]]
+                 for row in runs.sort("game", "arm", "seed").head(MOST_MISSING).iter_rows(named=True)]  # fmt: skip
+        listed = _table(["run", "game", "arm", "seed", "state"], names, "", "words", "deep")
+        return html + f"<details><summary>Runs</summary>{listed}</details>"
+
+    def _method(self) -> str:
+        options = self.analysis.options
+        random = "random scores from the same table; of games that it lacks, from the runs' own random prefill"
+        facts = [
+            ("learning curve", "R(t): mean return of the last 100 training episodes that had ended by frame t"),
+            ("final score", "R at the end of training; the games are whole and their rewards unclipped"),
+            ("AUC", "(1/T) ∫ R(t) dt from 0 to T, the frames of a run"),
+            ("AUC gain", f"{_GAIN}, each AUC a mean over seeds"),
+            ("human-normalised", f"(score − random) / (human − random), table {options.human}; {random}"),
+            ("median, mean", "over games, of the mean over runs"),
+            ("IQM", "mean of the middle half of all runs of all games"),
+            ("optimality gap", "1 − mean of min(score, 1): what is missing to the human score"),
+            ("P(improvement)", "probability that a run of the arm beats one of the baseline, a mean over games"),
+            ("pairs won", "share of pairs of the same game and seed that the arm wins, ties a half"),
+            ("p", "two-sided sign test over games, ties left out; games are no random sample: read it as a yardstick"),
+            (
+                "intervals",
+                f"{CONFIDENCE:.0%}, percentile bootstrap over seeds, stratified by game, {options.replicates:,} "
+                f"replicates (500 for curves), seed {options.seed}; AUC gains draw seeds for both arms together where "
+                "both have the same",
+            ),
+            ("diverged runs", "count as random play from there on"),
+            ("unfinished runs", "are in the curves as far as they have come, and in no score"),
+            (
+                "the paper",
+                "Mavrin, Graves & Chan 2019: final scores of its table, 3 seeds; read as 20M frames",
+            ),
+            ("Dopamine", "public training curves of DQN with Adam and MSE, 5 runs (github.com/google/dopamine)"),
+            ("human scores", "atari-57: Wang et al. 2016; nature: Mnih et al. 2015"),
+        ]  # fmt: skip
+        return _definitions(facts)
+
+
+def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
+    baseline = escape(analysis.options.baseline)
+    if not comparison.games:
+        return f"<strong>{escape(arm)}</strong>: no game yet with finished runs of it and of {baseline}."
+    return (
+        f"<strong>{escape(arm)}</strong> against {baseline}: higher final score in {comparison.final.wins} of "
+        f"{_count(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats "
+        f"one of {baseline} with probability {interval_text(comparison.improvement)}."
+    )
+
+
+def _definitions(facts: Iterable[tuple[str, str]]) -> str:
+    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>"
+
+
+def _table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str, style: str = "", frame: str = ""
+) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="scroll {frame}" tabindex="0" role="region" aria-label="{escape(caption or headings[0])}">'
+        f"<table{_class(style)}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _class(name: str) -> str:
+    return f' class="{name}"' if name else ""
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _nan(value: float) -> bool:
+    return value != value
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs
+
+    source: Any = get_plotlyjs()
+    return str(source)
+
+
+_PUBLISHED_LINES = (
+    "Open markers at the right: the paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, "
+    "other ε), mean and range of 5 runs."
+)
+_PUBLISHED_BOXES = """
+<label><input type="checkbox" data-overlay="paper"> paper</label>
+<label><input type="checkbox" data-overlay="dopamine"> Dopamine</label>"""
+_GAIN = "(AUC of the arm − AUC of the baseline) / |AUC of the baseline − random score|"
+
+_ALL_GAMES = """
+<p class="quiet small">A panel shows frames from left to right; its own range of returns stands below it. Choose one to
+see it large.</p><div id="panels" class="panels"></div>"""
+
+_FRAME = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none';
+script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
+<meta name="generator" content="gramian {version}">
+<title>{title}</title><link rel="icon" href="data:,"><style>
+{style}</style></head><body>
+<a class="skip" href="#summary">Skip to the results</a>
+<header><div class="bar"><h1>{title}</h1><button type="button" id="theme">Dark</button></div>
+<p class="quiet">{subtitle}</p>
+<nav aria-label="Sections"><ul>{links}</ul></nav></header>
+<div class="toolbar" role="region" aria-label="What the figures show"><div class="bar">
+<fieldset class="arms" id="arms"><legend>Arms</legend></fieldset>
+<span><button type="button" id="all">All</button> <button type="button" id="none">None</button></span>
+<fieldset><legend>Overlays</legend>
+<label><input type="checkbox" data-overlay="bands"> intervals</label>
+<label><input type="checkbox" data-overlay="seeds"> single seeds</label>{boxes}</fieldset></div></div>
+<main>{bodies}</main>
+<footer><noscript>The figures need JavaScript; they also lie as PNG and SVG in the folder <code>figures</code>.
+</noscript>
+<p>Made by gramian {version} from the files of the runs. Figures: folder <code>figures</code>.</p></footer>
+{data}<script>{plotly}</script>
+<script>{script}</script>
+</body></html>
+"""

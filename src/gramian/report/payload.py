@@ -1,0 +1,204 @@
+"""The numbers of the page, small enough to send along: four significant digits, and curves of at most 200 points."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from gramian.report import reference
+from gramian.report.analysis import Analysis
+from gramian.report.dynamics import LABELS, POINTS, Dynamics, Series
+from gramian.report.figures import robust_limit
+from gramian.report.statistics import Array, Interval
+from gramian.report.styles import arm_styles
+from gramian.report.tables import number
+
+MOST_SHOWN = 8
+"""Arms that are switched on when the page opens."""
+_SEED_STEP = 2
+"""Curves of single seeds carry every second point."""
+_LOG = ("feature_cross", "penalty", "penalty_loss", "td_loss", "grad_norm_body", "grad_norm_body_td", "grad_norm_head",
+        "grad_norm_body_penalty")  # fmt: skip
+"""Metrics that span orders of magnitude."""
+
+
+def payload(analysis: Analysis, dynamics: Dynamics) -> dict[str, Any]:
+    """What the page's script reads, by name: ``meta``, ``curves``, ``aggregate``, ``gain``, ``features``."""
+    return {
+        "meta": _meta(analysis),
+        "curves": [_game(analysis, at) for at in range(len(analysis.games))],
+        "aggregate": _aggregate(analysis),
+        "gain": _gain(analysis),
+        "features": [_features(analysis, dynamics, game) for game in analysis.games],
+    }
+
+
+def script_json(value: Any) -> str:
+    r"""JSON that may stand inside a script element: nothing in it can end the element.
+
+    Examples
+    --------
+    >>> script_json(["</script>"])
+    '["\\u003c/script\\u003e"]'
+    """
+    text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return (
+        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    )
+
+
+def _meta(analysis: Analysis) -> dict[str, Any]:
+    styles = arm_styles(analysis.arms)
+    return {
+        "arms": [
+            {
+                "name": arm,
+                "color": style.color,
+                "dark": style.dark_color,
+                "dash": style.dash,
+                "marker": style.marker,
+                "paper": reference.PAPER_LABELS.get(arm.partition(":")[0], ""),
+            }
+            for arm, style in styles.items()
+        ],
+        "games": [reference.title(game) for game in analysis.games],
+        "points": len(analysis.grid(0)),
+        "labels": LABELS,
+        "shown": MOST_SHOWN,
+        "published": any(reference.atari(game) for game in analysis.games),
+    }
+
+
+def _game(analysis: Analysis, at: int) -> dict[str, Any]:
+    game = analysis.games[at]
+    arms: dict[int, Any] = {}
+    for position, arm in enumerate(analysis.arms):
+        seeds = analysis.curves[arm][:, at]
+        begun = np.flatnonzero(np.isfinite(seeds).any(-1))
+        if not len(begun):
+            continue
+        comparison = analysis.comparisons.get(arm)
+        finals = analysis.final[arm][:, at]
+        finished = finals[np.isfinite(finals)]
+        arms[position] = _series(Interval(*(end[:, at] for end in analysis.curve_intervals[arm]))) | {
+            "seeds": [[analysis.seeds[seed], _numbers(seeds[seed, _SEED_STEP - 1 :: _SEED_STEP])] for seed in begun],
+            "final": number(float(finished.mean())) if len(finished) else "not finished",
+            "runs": f"{len(finished)} of {len(begun)}",
+            "gain": "" if comparison is None else _percent(comparison.gain, at),
+            "difference": "" if comparison is None else _difference(comparison.difference, at),
+        }
+    found: dict[str, Any] = {"horizon": float(analysis.horizon[at]), "arms": arms}
+    row = reference.atari(game)
+    if row is not None:
+        kinds = {position: arm.partition(":")[0] for position, arm in enumerate(analysis.arms)}
+        found["paper"] = {
+            position: float(row[reference.PAPER_ARMS[kind]])
+            for position, kind in kinds.items()
+            if kind in reference.PAPER_ARMS and position in arms
+        }
+    curve = reference.dopamine_curve(game)
+    if curve is not None:
+        shown = curve.frames <= analysis.horizon[at]
+        returns = curve.returns[:, shown]
+        if returns.size:
+            found["dopamine"] = {
+                "x": _numbers(curve.frames[shown]),
+                "m": _numbers(returns.mean(0)),
+                "l": _numbers(returns.min(0)),
+                "h": _numbers(returns.max(0)),
+            }
+    return found
+
+
+def _aggregate(analysis: Analysis) -> dict[str, Any]:
+    by_arm = {analysis.arms.index(arm): aggregate for arm, aggregate in analysis.aggregates.items()}
+    points = len(analysis.grid(0))
+    return {
+        "share": _numbers(100.0 * np.arange(1, points + 1) / points),
+        "thresholds": _numbers(analysis.thresholds),
+        "median": {at: _series(aggregate.median_curve) for at, aggregate in by_arm.items()},
+        "iqm": {at: _series(aggregate.iqm_curve) for at, aggregate in by_arm.items()},
+        "profile": {at: _series(aggregate.profile) for at, aggregate in by_arm.items()},
+    }
+
+
+def _gain(analysis: Analysis) -> dict[int, Any]:
+    found = {}
+    for arm, comparison in analysis.comparisons.items():
+        estimate, low, high = comparison.gain
+        if not np.isfinite(estimate).any():
+            continue
+        found[analysis.arms.index(arm)] = {
+            "e": _numbers(estimate),
+            "l": _numbers(low),
+            "h": _numbers(high),
+            "limit": robust_limit(100.0 * estimate),
+            "text": gain_sentence(analysis, arm),
+        }
+    return found
+
+
+def gain_sentence(analysis: Analysis, arm: str) -> str:
+    """In how many games an arm gains, beside the paper's own count where it has one."""
+    comparison = analysis.comparisons[arm]
+    wins, ties, losses = comparison.auc
+    text = f"{arm} gains in {wins} of {comparison.games} games, loses in {losses}"
+    text += f", ties in {ties}" if ties else ""
+    undefined = comparison.games - int(np.isfinite(comparison.gain.estimate).sum())
+    if undefined:
+        noun = "game" if undefined == 1 else "games"
+        text += f" ({undefined} {noun} without a bar: random play is unknown, or the baseline plays like it)"
+    if arm.partition(":")[0] == "gram" and any(reference.atari(game) for game in analysis.games):
+        text += f"; the paper counts {reference.PAPER_AUC_GAINS} gains of 49 for its DQN-Gram"
+    return text + "."
+
+
+def _features(analysis: Analysis, dynamics: Dynamics, game: str) -> dict[str, Any]:
+    found = {}
+    for metric, by_arm in dynamics.get(game, {}).items():
+        positive = all((series.low > 0).all() for series in by_arm.values())
+        found[metric] = {
+            "log": metric in _LOG and positive,
+            "arms": {at: _metric(by_arm[arm]) for at, arm in enumerate(analysis.arms) if arm in by_arm},
+        }
+    return found
+
+
+def _metric(series: Series) -> dict[str, Any]:
+    """A metric's points; where there are as many as there can be, their frames go without saying."""
+    same = bool((series.low == series.high).all())
+    nothing = np.full(len(series.mean), np.nan)
+    found = _series(Interval(series.mean, *((nothing, nothing) if same else (series.low, series.high))))
+    return found if len(series.frames) == POINTS else found | {"x": _numbers(series.frames)}
+
+
+def _series(interval: Interval) -> dict[str, Any]:
+    found = {"m": _numbers(interval.estimate)}
+    if np.isfinite(interval.low).any():
+        found |= {"l": _numbers(interval.low), "h": _numbers(interval.high)}
+    return found
+
+
+def _numbers(values: Array) -> list[float | int | None]:
+    """Four significant digits; None where there is no number."""
+    return [_short(value) if math.isfinite(value) else None for value in np.asarray(values, float).tolist()]
+
+
+def _short(value: float) -> float | int:
+    rounded = float(f"{value:.4g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+
+
+def _percent(interval: Interval, at: int) -> str:
+    estimate, low, high = (100.0 * float(end[at]) for end in interval)
+    if not math.isfinite(estimate):
+        return "–"
+    text = f"{estimate:+.1f} %"
+    return text if not math.isfinite(low) else f"{text} [{low:+.1f}, {high:+.1f}]"
+
+
+def _difference(interval: Interval, at: int) -> str:
+    estimate, low, high = (float(end[at]) for end in interval)
+    text = number(estimate)
+    return text if not math.isfinite(low) else f"{text} [{number(low)}, {number(high)}]"

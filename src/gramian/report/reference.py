@@ -1,0 +1,130 @@
+"""Numbers that others have published, shipped as data: the paper's table, human scores, Dopamine's curves."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Literal, cast
+
+import numpy as np
+import polars as pl
+
+from gramian.report.statistics import Array
+
+HumanTable = Literal["atari-57", "nature"]
+
+_HUMAN_COLUMNS: dict[HumanTable, tuple[str, str]] = {
+    "atari-57": ("random", "human"),
+    "nature": ("mnih2015_random", "mnih2015_human"),
+}
+PAPER_ARMS = {"dqn": "paper_dqn", "decor": "paper_decor", "gram": "paper_gram"}
+"""Column of the paper's table for each kind of arm that it has."""
+PAPER_LABELS = {"dqn": "DQN", "decor": "DQN-decor", "gram": "DQN-Gram"}
+PAPER_FRAMES = 20_000_000
+"""What the paper's table is read as: 5M agent steps."""
+PAPER_AUC_GAINS = 40
+"""Of 49 games, by the paper's own count for DQN-Gram; it cannot be checked from its table."""
+DOPAMINE_20M = "dopamine_DQN_(Adam_+_MSE_in_JAX)_20M"
+
+_DATA = files("gramian") / "data"
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Dopamine's public curve of one game: frames ``[K]`` and returns ``[runs, K]``."""
+
+    frames: Array
+    returns: Array
+
+
+def key(game: str) -> str:
+    """What is left of a game's name for looking it up: ALE's and Gymnasium's ids and the paper's spelling agree.
+
+    Examples
+    --------
+    >>> {key(game) for game in ("UpNDown", "up_n_down", "ALE/UpNDown-v5", "UpNDownNoFrameskip-v4")}
+    {'upndown'}
+    """
+    bare = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", game.removeprefix("ALE/"))
+    return re.sub(r"[_\s-]", "", bare).lower()
+
+
+def title(game: str) -> str:
+    """A game's name in tables and figures: the paper's, where the paper has it.
+
+    Examples
+    --------
+    >>> title("space_invaders"), title("minatar/space_invaders"), title("cartpole"), title("their game")
+    ('SpaceInvaders', 'MinAtar SpaceInvaders', 'CartPole', 'their game')
+    """
+    row = atari(game)
+    if row is not None:
+        return cast("str", row["game"])
+    if game.startswith("minatar/"):
+        return "MinAtar " + game.removeprefix("minatar/").title().replace("_", "")
+    return "CartPole" if game == "cartpole" else game
+
+
+def atari(game: str) -> dict[str, float | str] | None:
+    """The row of ``atari49.csv`` of a game; None where it has none.
+
+    Examples
+    --------
+    >>> atari("pong")["paper_gram"], atari("minatar/breakout")
+    (6.2, None)
+    """
+    return _atari().get(key(game))
+
+
+def random_and_human(game: str, table: HumanTable) -> tuple[float, float] | None:
+    """Scores of random play and of a human; None where the table lacks the game.
+
+    Examples
+    --------
+    >>> random_and_human("Pong", "atari-57"), random_and_human("Pong", "nature")
+    ((-20.7, 14.6), (-20.7, 9.3))
+    """
+    row = atari(game)
+    if row is None:
+        return None
+    low, high = _HUMAN_COLUMNS[table]
+    return float(row[low]), float(row[high])
+
+
+def dopamine_curve(game: str) -> Curve | None:
+    """Dopamine's public training curve of DQN (Adam, mean squared error); None where there is none.
+
+    Examples
+    --------
+    >>> dopamine_curve("alien").returns.shape
+    (5, 20)
+    """
+    return _dopamine().get(key(game))
+
+
+@cache
+def paper_table() -> pl.DataFrame:
+    """``atari49.csv``, whose columns the README beside it explains.
+
+    Examples
+    --------
+    >>> paper_table().height
+    49
+    """
+    return pl.read_csv((_DATA / "atari49.csv").read_bytes())
+
+
+@cache
+def _atari() -> dict[str, dict[str, float | str]]:
+    return {key(row["game"]): row for row in paper_table().iter_rows(named=True)}
+
+
+@cache
+def _dopamine() -> dict[str, Curve]:
+    table = pl.read_csv((_DATA / "dopamine_dqn_adam_20M.csv").read_bytes())
+    curves = {}
+    for (game,), rows in table.group_by("game", maintain_order=True):
+        returns = rows.sort("million_frames").select(pl.col(r"^run\d+$")).to_numpy().T
+        frames = 1e6 * rows["million_frames"].sort().to_numpy()
+        curves[key(str(game))] = Curve(frames, np.asarray(returns, float))
+    return curves

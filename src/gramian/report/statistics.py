@@ -1,0 +1,495 @@
+"""Statistics of a study, as pure functions of arrays.
+
+Scores are arrays ``[S, G]`` of S runs (one a seed) by G games, NaN where a run is missing; leading axes, written
+``...``, are carried along. Where nothing is missing the numbers are those of rliable (Agarwal et al. 2021, arXiv
+2108.13264). Whatever draws random numbers takes an explicit generator.
+"""
+
+import warnings
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.integrate
+import scipy.stats
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+Statistic = Callable[[Array], Array]
+"""``[..., S, G]`` → ``[..., *shape]``."""
+PairStatistic = Callable[[Array, Array], Array]
+"""``[..., S, G]``, ``[..., S', G]`` → ``[..., *shape]``."""
+
+REPLICATES = 2_000
+"""Bootstrap replicates, as in rliable's profiles."""
+CONFIDENCE = 0.95
+FEWEST_SEEDS = 2
+"""An interval over seeds needs as many."""
+FEW_SEEDS = 10
+"""With fewer runs of a game, a percentile interval covers the truth less often than it says."""
+FEW_GAMES = 10
+"""With fewer games, median and IQM say more about the choice of games than about the arm."""
+
+
+class Interval(NamedTuple):
+    """An estimate with the ends of its interval; the ends are NaN where the data do not suffice for one."""
+
+    estimate: Array
+    low: Array
+    high: Array
+
+
+class Count(NamedTuple):
+    """In how many games one arm does better, as well, and worse."""
+
+    wins: int
+    ties: int
+    losses: int
+
+
+def human_normalised(scores: ArrayLike, random: ArrayLike, human: ArrayLike) -> Array:
+    """(score - random)/(human - random): 0 is random play, 1 is the human of the table.
+
+    Examples
+    --------
+    >>> float(human_normalised(50.0, random=0.0, human=200.0))
+    0.25
+    """
+    low = np.asarray(random, float)
+    return np.asarray((np.asarray(scores, float) - low) / (np.asarray(human, float) - low))
+
+
+def final_score(returns: ArrayLike, episodes: int = 100) -> float:
+    """Mean return of the last ``episodes`` training episodes, or of all where there are fewer; NaN where none.
+
+    Examples
+    --------
+    >>> final_score([0.0, 1.0, 3.0], episodes=2)
+    2.0
+    """
+    last = np.asarray(returns, float)[-episodes:]
+    return float(last.mean()) if len(last) else float("nan")
+
+
+def learning_curve(frames: ArrayLike, returns: ArrayLike, grid: ArrayLike, episodes: int = 100) -> Array:
+    """R(t): mean return of the last ``episodes`` episodes that had ended by frame t.
+
+    Its last value is the final score. Where fewer have ended, it is the mean of those; before the first one it is that
+    episode's return.
+
+    Parameters
+    ----------
+    frames, returns
+        End and return of each episode ``[E]``, by rising frames.
+    grid
+        Frames t ``[K]``.
+
+    Returns
+    -------
+    Array
+        ``[K]``; NaN where there is no episode at all.
+
+    Examples
+    --------
+    >>> learning_curve([10, 20, 30], [1.0, 2.0, 6.0], grid=[5, 20, 40], episodes=2).tolist()
+    [1.0, 1.5, 4.0]
+    """
+    ends, values = np.asarray(frames), np.asarray(returns, float)
+    if not len(values):
+        return np.full(np.shape(grid), np.nan)
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    last = np.maximum(np.searchsorted(ends, np.asarray(grid), side="right"), 1)
+    first = np.maximum(last - episodes, 0)
+    return np.asarray((sums[last] - sums[first]) / (last - first))
+
+
+def area_under_curve(curve: ArrayLike, grid: ArrayLike) -> Array:
+    """(1/T) ∫₀ᵀ R(t) dt by the trapezoid rule, T the last frame of the grid: a mean return, in the game's points.
+
+    Between 0 and the first point of the grid R is taken as constant.
+
+    Parameters
+    ----------
+    curve
+        ``[..., K]``.
+    grid
+        Rising frames ``[K]``.
+
+    Examples
+    --------
+    >>> float(area_under_curve([0.0, 2.0, 2.0], grid=[0, 10, 20]))
+    1.5
+    """
+    values, frames = np.asarray(curve, float), np.asarray(grid, float)
+    area = scipy.integrate.trapezoid(values, frames, axis=-1) + values[..., 0] * frames[0]
+    return np.asarray(area / frames[-1])
+
+
+def auc_gain(arm: ArrayLike, baseline: ArrayLike, random: ArrayLike) -> Array:
+    """(AUC_arm - AUC_baseline)/|AUC_baseline - AUC_random|, each AUC a mean over seeds.
+
+    Random play does not learn, so its AUC is its score.
+
+    Parameters
+    ----------
+    arm, baseline
+        AUC of each run ``[..., S, G]``, NaN where missing.
+    random
+        Score of random play ``[G]``.
+
+    Returns
+    -------
+    Array
+        ``[..., G]``.
+
+    Examples
+    --------
+    >>> auc_gain([[30.0], [50.0]], [[20.0], [20.0]], random=[10.0]).tolist()
+    [2.0]
+    """
+    ours, theirs = mean_over_runs(np.asarray(arm, float)), mean_over_runs(np.asarray(baseline, float))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gain = (ours - theirs) / np.abs(theirs - np.asarray(random, float))
+    return np.asarray(np.where(np.isfinite(gain), gain, np.nan))
+
+
+def mean_score(scores: Array) -> Array:
+    """Mean over games of the mean over runs, ``[..., S, G]`` → ``[...]``.
+
+    Examples
+    --------
+    >>> float(mean_score(np.array([[0.0, 1.0], [2.0, 5.0]])))
+    2.0
+    """
+    return _mean(mean_over_runs(scores))
+
+
+def median_score(scores: Array) -> Array:
+    """Median over games of the mean over runs, ``[..., S, G]`` → ``[...]``; the paper's aggregate.
+
+    Examples
+    --------
+    >>> float(median_score(np.array([[0.0, 1.0, 50.0], [2.0, 5.0, 50.0]])))
+    3.0
+    """
+    return _quiet(np.nanmedian, mean_over_runs(scores))
+
+
+def interquartile_mean(scores: Array) -> Array:
+    """Mean of the middle half of all runs of all games, ``[..., S, G]`` → ``[...]``.
+
+    A quarter of the runs (rounded down) is cut off at each end. Every run counts the same, so a game with more runs
+    counts more.
+
+    Examples
+    --------
+    >>> float(interquartile_mean(np.array([[0.0, 1.0, 3.0, 100.0]])))
+    2.0
+    """
+    values = np.sort(scores.reshape(*scores.shape[:-2], -1), axis=-1)  # NaN comes last
+    counts = np.isfinite(values).sum(-1)
+    cut = counts // 4
+    position = np.arange(values.shape[-1])
+    kept = (position >= cut[..., None]) & (position < (counts - cut)[..., None])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(kept, values, 0.0).sum(-1) / kept.sum(-1))
+
+
+def optimality_gap(scores: Array, gamma: float = 1.0) -> Array:
+    """γ - mean of min(score, γ) over all runs: how much is missing to γ, ``[..., S, G]`` → ``[...]``.
+
+    Examples
+    --------
+    >>> float(optimality_gap(np.array([[0.5, 3.0]])))
+    0.25
+    """
+    capped = np.minimum(scores, gamma)
+    return np.asarray(gamma - _mean(capped.reshape(*capped.shape[:-2], -1)))
+
+
+def performance_profile(scores: Array, thresholds: ArrayLike) -> Array:
+    """Share of all runs with a score above τ, ``[..., S, G]`` and ``[T]`` → ``[..., T]``.
+
+    Examples
+    --------
+    >>> performance_profile(np.array([[0.0, 1.0], [2.0, 3.0]]), [0.5, 2.5]).tolist()
+    [0.75, 0.25]
+    """
+    flat = scores.reshape(*scores.shape[:-2], -1)
+    present = np.isfinite(flat)
+    above = [((flat > tau) & present).sum(-1) for tau in np.asarray(thresholds, float)]
+    return np.asarray(np.stack(above, axis=-1) / present.sum(-1)[..., None])
+
+
+def probability_of_improvement(arm: Array, baseline: Array) -> Array:
+    """P(X > Y) + ½ P(X = Y) for a run X of the arm and a run Y of the baseline, a mean over games.
+
+    Within a game it is the Mann-Whitney U over the number of pairs. Games that lack runs of one of the two are left
+    out.
+
+    Parameters
+    ----------
+    arm, baseline
+        ``[..., S, G]`` and ``[..., S', G]``.
+
+    Examples
+    --------
+    >>> float(probability_of_improvement(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])))
+    0.625
+    """
+    return _mean(_improvement_by_game(arm, baseline))
+
+
+def paired_improvement(arm: Array, baseline: Array) -> Array:
+    """Share of seeds on which the arm beats the baseline run of the same seed (ties a half), a mean over games.
+
+    Parameters
+    ----------
+    arm, baseline
+        ``[..., S, G]`` with the same seed in the same row.
+
+    Examples
+    --------
+    >>> float(paired_improvement(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])))
+    0.75
+    """
+    return _mean(mean_over_runs(_better(arm, baseline)))
+
+
+def paired_difference(arm: Array, baseline: Array) -> Array:
+    """Mean over seeds of arm - baseline of the same seed, ``[..., S, G]`` → ``[..., G]``.
+
+    Seeds that one of the two lacks are left out.
+
+    Examples
+    --------
+    >>> paired_difference(np.array([[1.0], [3.0]]), np.array([[0.0], [np.nan]])).tolist()
+    [1.0]
+    """
+    return mean_over_runs(arm - baseline)
+
+
+def count_games(arm: ArrayLike, baseline: ArrayLike) -> Count:
+    """In how many games the arm's score is higher, equal and lower; games without both are left out.
+
+    Examples
+    --------
+    >>> count_games([1.0, 2.0, 3.0], [0.0, 2.0, 9.0])
+    Count(wins=1, ties=1, losses=1)
+    """
+    difference = np.asarray(arm, float) - np.asarray(baseline, float)
+    return Count(int((difference > 0).sum()), int((difference == 0).sum()), int((difference < 0).sum()))
+
+
+def sign_test(count: Count) -> float:
+    """Two-sided p of the wins and losses if each game were a fair coin; ties are left out, 1 where none is left.
+
+    Examples
+    --------
+    >>> round(sign_test(Count(wins=5, ties=0, losses=0)), 4)
+    0.0625
+    """
+    games = count.wins + count.losses
+    return float(scipy.stats.binomtest(count.wins, games).pvalue) if games else 1.0
+
+
+def resample(scores: Array, generator: np.random.Generator, replicates: int = REPLICATES) -> Array:
+    """Stratified bootstrap: draw the runs of each game again, with replacement, each game on its own.
+
+    Parameters
+    ----------
+    scores
+        ``[S, G, ...]``; trailing axes (a curve, or two arms of the same seed) go with their run. A run is missing where
+        all its values are NaN.
+
+    Returns
+    -------
+    Array
+        ``[replicates, S, G, ...]``; each game keeps the number of its runs, the missing ones last.
+
+    Examples
+    --------
+    >>> resample(np.array([[1.0, 5.0], [1.0, np.nan]]), np.random.default_rng(0), 1).tolist()
+    [[[1.0, 5.0], [1.0, nan]]]
+    """
+    return np.asarray(scores[_draw(scores, generator, replicates), np.arange(scores.shape[1])])
+
+
+def _draw(scores: Array, generator: np.random.Generator, replicates: int) -> NDArray[np.int64]:
+    """Which run stands in each place of each replicate, ``[replicates, S, G]``."""
+    runs, games = scores.shape[:2]
+    present = ~np.isnan(scores.reshape(runs, games, -1)).all(-1)
+    order = np.argsort(~present, axis=0, kind="stable")  # the missing ones last
+    counts = present.sum(0)
+    drawn = np.floor(generator.random((replicates, runs, games)) * counts).astype(np.int64)
+    places = np.arange(runs)[:, None]
+    return np.asarray(order[np.where(places < counts, drawn, places), np.arange(games)])
+
+
+def bootstrap(
+    statistic: Statistic,
+    scores: Array,
+    generator: np.random.Generator,
+    *,
+    replicates: int = REPLICATES,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """A statistic with its percentile interval under the stratified bootstrap.
+
+    Parameters
+    ----------
+    statistic
+        ``[..., S, G]`` → ``[..., *shape]``.
+    scores
+        ``[S, G]``.
+
+    Returns
+    -------
+    Interval
+        Its ends are NaN where no game has two runs: there is nothing to draw from.
+
+    Examples
+    --------
+    >>> scores = np.random.default_rng(0).normal(size=(5, 20))
+    >>> interval = bootstrap(interquartile_mean, scores, np.random.default_rng(1))
+    >>> bool(interval.low < interval.estimate < interval.high)
+    True
+    """
+    estimate = np.asarray(statistic(scores))
+    if np.isfinite(scores).sum(0).max(initial=0) < FEWEST_SEEDS:
+        return _no_interval(estimate)
+    return _percentiles(estimate, statistic(resample(scores, generator, replicates)), confidence)
+
+
+def bootstrap_pair(
+    statistic: PairStatistic,
+    arm: Array,
+    baseline: Array,
+    generator: np.random.Generator,
+    *,
+    paired: bool,
+    replicates: int = REPLICATES,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """A comparison of two arms with its percentile interval.
+
+    Parameters
+    ----------
+    statistic
+        ``[..., S, G]``, ``[..., S', G]`` → ``[..., *shape]``.
+    arm, baseline
+        Scores ``[S, G]``, ``[S', G]``.
+    paired
+        Draw seeds, and with each the run of both arms (the same seed stands in the same row, and seeds that one arm
+        lacks are left out); otherwise draw the runs of each arm on their own.
+
+    Examples
+    --------
+    >>> generator = np.random.default_rng(0)
+    >>> baseline = generator.normal(size=(5, 20))
+    >>> improvement = bootstrap_pair(paired_improvement, baseline + 0.1, baseline, generator, paired=True)
+    >>> [float(end) for end in improvement]
+    [1.0, 1.0, 1.0]
+    """
+    if paired:
+        both = np.stack([arm, baseline], axis=-1)
+        both = np.where(np.isnan(both).any(-1, keepdims=True), np.nan, both)
+        estimate = np.asarray(statistic(both[..., 0], both[..., 1]))
+        if np.isfinite(both[..., 0]).sum(0).max(initial=0) < FEWEST_SEEDS:
+            return _no_interval(estimate)
+        drawn = resample(both, generator, replicates)
+        return _percentiles(estimate, statistic(drawn[..., 0], drawn[..., 1]), confidence)
+    estimate = np.asarray(statistic(arm, baseline))
+    if max(np.isfinite(scores).sum(0).max(initial=0) for scores in (arm, baseline)) < FEWEST_SEEDS:
+        return _no_interval(estimate)
+    drawn_arm, drawn_baseline = (resample(scores, generator, replicates) for scores in (arm, baseline))
+    return _percentiles(estimate, statistic(drawn_arm, drawn_baseline), confidence)
+
+
+def curve_interval(
+    statistic: Statistic,
+    curves: Array,
+    generator: np.random.Generator,
+    *,
+    replicates: int = 500,
+    confidence: float = CONFIDENCE,
+) -> Interval:
+    """A statistic at each point of learning curves, with its interval; the same runs are drawn for all points.
+
+    Parameters
+    ----------
+    statistic
+        ``[..., S, G]`` → ``[..., *shape]``.
+    curves
+        ``[S, G, K]``, NaN where a run is missing, or has not come so far.
+
+    Returns
+    -------
+    Interval
+        ``[K, *shape]``.
+
+    Examples
+    --------
+    >>> curves = np.arange(4.0)[:, None, None] + np.arange(3.0)
+    >>> curve_interval(mean_score, curves, np.random.default_rng(0)).estimate.tolist()
+    [1.5, 2.5, 3.5]
+    """
+    estimate = np.asarray(statistic(np.moveaxis(curves, -1, 0)))
+    if (~np.isnan(curves)).any(-1).sum(0).max(initial=0) < FEWEST_SEEDS:
+        return _no_interval(estimate)
+    drawn, games = _draw(curves, generator, replicates), np.arange(curves.shape[1])
+    # Point by point: all points at once would hold [B, S, G, K] numbers.
+    replicated = np.stack([statistic(curves[drawn, games, at]) for at in range(curves.shape[-1])], axis=1)
+    return _percentiles(estimate, replicated, confidence)
+
+
+def mean_over_runs(scores: Array) -> Array:
+    """Mean over the runs that are there, ``[..., S, G]`` → ``[..., G]``; NaN for a game without any.
+
+    Examples
+    --------
+    >>> mean_over_runs(np.array([[1.0, 2.0], [3.0, np.nan]])).tolist()
+    [2.0, 2.0]
+    """
+    present = ~np.isnan(scores)
+    counts = present.sum(-2)
+    with np.errstate(invalid="ignore"):
+        means = np.where(present, scores, 0.0).sum(-2) / np.where(counts, counts, 1)
+    return np.asarray(np.where(counts, means, np.nan))
+
+
+def _mean(values: Array) -> Array:
+    """Mean over the last axis of what is there; NaN where nothing is."""
+    return mean_over_runs(values[..., None])[..., 0]
+
+
+def _quiet(statistic: Callable[..., Array], values: Array) -> Array:
+    """A NaN-aware statistic over the last axis, without numpy's warning where all is NaN."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(statistic(values, axis=-1))
+
+
+def _better(arm: Array, baseline: Array) -> Array:
+    """1 where the arm is better, ½ where they tie, 0 where it is worse, NaN where one is missing."""
+    return 0.5 * (np.sign(arm - baseline) + 1.0)
+
+
+def _improvement_by_game(arm: Array, baseline: Array) -> Array:
+    pairs = _better(arm[..., :, None, :], baseline[..., None, :, :])
+    return mean_over_runs(pairs.reshape(*pairs.shape[:-3], -1, pairs.shape[-1]))
+
+
+def _percentiles(estimate: Array, replicated: Array, confidence: float) -> Interval:
+    tail = 50.0 * (1.0 - confidence)
+    tails = [tail, 100.0 - tail]
+    if not np.isnan(replicated).any():
+        return Interval(estimate, *np.percentile(replicated, tails, axis=0))
+    with warnings.catch_warnings():  # a game without runs is NaN in every replicate, and so is its interval
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return Interval(estimate, *np.nanpercentile(replicated, tails, axis=0))
+
+
+def _no_interval(estimate: Array) -> Interval:
+    nothing = np.full(estimate.shape, np.nan)
+    return Interval(estimate, nothing, nothing)

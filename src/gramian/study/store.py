@@ -1,0 +1,391 @@
+"""Run folders, and other people's tables, as tidy tables. Reads files and knows no learner."""
+
+import hashlib
+import json
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from gramian.errors import UserError
+from gramian.files import output_folder, replace_text, replacing
+
+RUN_SCHEMA: dict[str, Any] = {
+    "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
+    "centered": pl.Boolean, "seed": pl.Int64, "state": pl.String, "reason": pl.String, "agent_steps": pl.Int64,
+    "frames_target": pl.Int64, "preset": pl.String, "folder": pl.String, "window": pl.Int64,
+}  # fmt: skip
+"""``window``: rows of ``episodes`` that a score is the mean of: 100 where a row is an episode, 1 where it is a mean."""
+CELL_SCHEMA: dict[str, Any] = {"run": pl.String, "game": pl.String, "arm": pl.String, "seed": pl.Int64}
+EPISODE_SCHEMA: dict[str, Any] = CELL_SCHEMA | {"frames": pl.Int64, "return": pl.Float64}
+
+IMPORT_COLUMNS = ("arm", "game", "seed", "frames", "return")
+IMPORT_FORMAT = 1
+WINDOW_EPISODES = 100
+"""A score is the mean of so many last training episodes, as in the paper."""
+SHORT = 0.9
+"""An imported run that ends before this share of the longest one of its game did not finish."""
+_KINDS = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
+_NEVER_CENTERED = ("dqn", "l2", "dr3")
+
+Rows = Literal["episodes", "points"]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What was run, in tidy tables.
+
+    Attributes
+    ----------
+    runs
+        One row for each run: the columns of `RUN_SCHEMA`. ``state`` is the state of its ``status.json``; ``planned``
+        where it has none yet.
+    episodes
+        One row for each episode: the columns of `EPISODE_SCHEMA`, by run and then by frames.
+    metrics
+        Run, game, arm and seed, and the columns of ``metrics.csv``; empty where there is none.
+    settings
+        Settings of each run that has them, by the name of the run.
+    provenance
+        Processes that worked on a run, by the name of the run.
+    """
+
+    runs: pl.DataFrame
+    episodes: pl.DataFrame
+    metrics: pl.DataFrame
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    provenance: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+
+
+def read_study(folder: str | Path) -> Study:
+    r"""Read every run folder below ``folder``, however deep, and every table imported there.
+
+    Parameters
+    ----------
+    folder
+        Of a study, a population, a single run, or anything that holds some.
+
+    Raises
+    ------
+    UserError
+        If there is no run, or if a file of one cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> run = Path(tempfile.mkdtemp()) / "pong-gram-k10.24-s1"
+    >>> run.mkdir()
+    >>> _ = (run / "config.toml").write_text('game = "pong"\narm = "gram:10.24"\nseed = 1\npreset = "author"')
+    >>> _ = (run / "episodes.csv").write_text("frames,raw_return\n3000,-21.0\n")
+    >>> study = read_study(run.parent)
+    >>> study.runs.row(0, named=True)["kappa"], study.episodes["return"].to_list()
+    (10.24, [-21.0])
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise UserError(f"there is no folder '{root}'; name the folder of a study, a population or a run")
+    parts = [_read_run(path.parent, root) for path in sorted(root.rglob("config.toml"))]
+    parts += [_read_import(path) for path in sorted(root.rglob("imported.json"))]
+    if not parts:
+        raise UserError(f"there is no run below '{root}'; a run is a folder with a config.toml")
+    return _joined(parts)
+
+
+def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
+    r"""Read a tidy table of somebody else: the columns arm, game, seed, frames, return, in any order.
+
+    Parameters
+    ----------
+    path
+        A CSV file with a header. Other columns are left aside.
+    rows
+        What a row is. ``episodes``: a training episode that ended at ``frames``; the score of a run is the mean of the
+        last 100. ``points``: a point of a learning curve, a mean already; the score is the last one.
+
+    Raises
+    ------
+    UserError
+        Naming the line and the value that is wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
+    >>> _ = path.write_text("arm,game,seed,frames,return\nours,Pong,0,4000,-20\nours,Pong,0,8000,-19\n")
+    >>> import_csv(path).runs.select("arm", "game", "frames_target").row(0)
+    ('ours', 'Pong', 8000)
+    """
+    table = _checked(_read_csv(Path(path), dict.fromkeys(IMPORT_COLUMNS, pl.String)), Path(path))
+    table = table.with_columns(run=pl.format("{}-{}-s{}", "game", "arm", "seed"))
+    ends = table.group_by("run", "game", "arm", "seed", maintain_order=True).agg(end=pl.col("frames").max())
+    target = pl.col("end").max().over("game")
+    finished = pl.col("end") >= SHORT * target
+    reason = pl.when(finished).then(pl.lit("")).otherwise(pl.format("ends at {} of {} frames", "end", target))
+    runs = ends.with_columns(
+        frames_target=target,
+        state=pl.when(finished).then(pl.lit("done")).otherwise(pl.lit("interrupted")),
+        reason=reason,
+        agent_steps=pl.lit(None, pl.Int64),
+        preset=pl.lit("imported"),
+        folder=pl.lit(str(path)),
+        window=pl.lit(WINDOW_EPISODES if rows == "episodes" else 1),
+    )
+    arms = {arm: _arm(arm) for arm in runs["arm"].unique().to_list()}
+    runs = runs.with_columns(
+        pl.Series(name, [arms[arm][at] for arm in runs["arm"].to_list()], dtype=RUN_SCHEMA[name])
+        for at, name in enumerate(("kind", "kappa", "centered"))
+    )
+    metrics = pl.DataFrame(schema=CELL_SCHEMA)
+    return Study(runs.select(_cast(RUN_SCHEMA)), table.select(_cast(EPISODE_SCHEMA)).sort("run", "frames"), metrics)
+
+
+def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") -> Study:
+    r"""Copy a tidy table into a folder that `read_study` reads; this is ``gramian study import``.
+
+    Parameters
+    ----------
+    path, rows
+        As in `import_csv`.
+    out
+        Folder to write ``imported.csv`` and ``imported.json`` to. It must hold no other import.
+
+    Returns
+    -------
+    Study
+        What was imported.
+
+    Raises
+    ------
+    UserError
+        If the table is wrong, in which case nothing is written, or if ``out`` holds an import already.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "theirs.csv").write_text("arm,game,seed,frames,return\nours,Pong,0,4000,-20\n")
+    >>> _ = write_import(folder / "theirs.csv", folder / "study")
+    >>> read_study(folder / "study").episodes["return"].to_list()
+    [-20.0]
+    """
+    study = import_csv(path, rows=rows)
+    if (Path(out) / "imported.json").exists():
+        raise UserError(f"folder '{out}' holds an imported table already; name another one")
+    folder = output_folder(out)
+    source = Path(path)
+    with replacing(folder / "imported.csv") as temporary:
+        study.episodes.select(IMPORT_COLUMNS).write_csv(temporary)
+    record = {
+        "format": IMPORT_FORMAT,
+        "rows": rows,
+        "source": source.name,
+        "sha256": hashlib.sha256(source.read_bytes()).hexdigest(),
+    }
+    replace_text(folder / "imported.json", json.dumps(record, indent=1) + "\n")
+    return study
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a study was meant to be: its title, and each cell (game, arm, seed) with why it failed, where it did."""
+
+    title: str = ""
+    cells: dict[tuple[str, str, int], str] = field(default_factory=dict)
+
+
+def read_planned(folder: str | Path) -> Planned:
+    r"""The plan in a study's folder; an empty one where there is none.
+
+    A population that failed says why in the last line of ``populations/<id>.attempts.jsonl``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> cell = {"game": "pong", "arm": "dqn", "seed": 0}
+    >>> plan = {"title": "mine", "populations": [{"id": "p000", "runs": [cell]}]}
+    >>> _ = (folder / "plan.json").write_text(json.dumps(plan))
+    >>> read_planned(folder).cells
+    {('pong', 'dqn', 0): ''}
+    """
+    path = Path(folder) / "plan.json"
+    if not path.exists():
+        return Planned()
+    plan = _read_json(path)
+    cells: dict[tuple[str, str, int], str] = {}
+    try:
+        for population in plan["populations"]:
+            reason = _failure(path.parent / "populations" / f"{population['id']}.attempts.jsonl")
+            for run in population["runs"]:
+                cells[str(run["game"]), str(run["arm"]), int(run["seed"])] = reason
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
+    return Planned(str(plan.get("title", "")), cells)
+
+
+def _failure(path: Path) -> str:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    try:
+        last = json.loads(lines[-1]) if lines else {}
+    except ValueError:  # a line that is still being written
+        return ""
+    return str(last.get("reason") or "failed") if last.get("event") == "failed" else ""
+
+
+def _read_import(path: Path) -> Study:
+    record = _read_json(path)
+    if (
+        not isinstance(record, dict)
+        or record.get("format") != IMPORT_FORMAT
+        or record.get("rows")
+        not in (
+            "episodes",
+            "points",
+        )
+    ):
+        raise UserError(f"'{path}' is not of format {IMPORT_FORMAT}; import the table again")
+    study = import_csv(path.with_suffix(".csv"), rows=record["rows"])
+    source = {
+        name: [{"imported_from": record.get("source"), "sha256": record.get("sha256")}] for name in study.runs["run"]
+    }
+    return Study(study.runs, study.episodes, study.metrics, {}, source)
+
+
+def _read_run(folder: Path, root: Path) -> Study:
+    config = _read_toml(folder / "config.toml")
+    missing = [key for key in ("game", "arm", "seed") if key not in config]
+    if missing:
+        raise UserError(f"'{folder / 'config.toml'}' names no {missing[0]}; it is not the configuration of a run")
+    if not isinstance(config["seed"], int):
+        raise UserError(f"seed in '{folder / 'config.toml'}' is {config['seed']!r}; it must be a whole number")
+    settings = config.get("settings", {})
+    status = _read_json(folder / "status.json") if (folder / "status.json").exists() else {}
+    if not isinstance(status, dict):
+        raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
+    kind, kappa, centered = _arm(str(config["arm"]))
+    # A run may carry a learning rate of its own; it is then an arm of its own.
+    rate = config.get("learning_rate")
+    arm = str(config["arm"]) + ("" if rate is None else f" lr={rate!r}")
+    name = folder.relative_to(root).name or folder.resolve().name
+    cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": config["seed"]}
+    run = cell | {
+        "kind": kind,
+        "kappa": kappa,
+        "centered": centered,
+        "state": status.get("state", "planned"),
+        "reason": status.get("reason", ""),
+        "agent_steps": status.get("agent_steps"),
+        "frames_target": settings.get("frames"),
+        "preset": config.get("preset", ""),
+        "folder": str(folder),
+        "window": WINDOW_EPISODES,
+    }
+    keys = [pl.lit(value, CELL_SCHEMA[key]).alias(key) for key, value in cell.items()]
+    episodes = pl.DataFrame(schema=EPISODE_SCHEMA)
+    if (folder / "episodes.csv").exists():
+        table = _read_csv(folder / "episodes.csv", {"frames": pl.Int64, "raw_return": pl.Float64})
+        episodes = table.select(*keys, "frames", pl.col("raw_return").alias("return"))
+    metrics = pl.DataFrame(schema=CELL_SCHEMA)
+    if (folder / "metrics.csv").exists():
+        table = _read_csv(folder / "metrics.csv", None)
+        metrics = table.select(*keys, pl.all().exclude(CELL_SCHEMA).cast(pl.Float64, strict=False))
+    records = _read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
+    return Study(pl.DataFrame([run], schema=RUN_SCHEMA), episodes, metrics, {name: settings}, {name: records})
+
+
+def _joined(parts: list[Study]) -> Study:
+    return Study(
+        pl.concat([part.runs for part in parts]),
+        pl.concat([part.episodes for part in parts]),
+        pl.concat([part.metrics for part in parts], how="diagonal"),
+        {name: value for part in parts for name, value in part.settings.items()},
+        {name: value for part in parts for name, value in part.provenance.items()},
+    )
+
+
+def _arm(text: str) -> tuple[str, float | None, bool | None]:
+    """Kind, κ and centring of an arm as the command line writes it; the text itself where it is none of ours."""
+    kind, *options = text.split(":")
+    if kind not in _KINDS:
+        return text, None, None
+    kappa = 0.0 if kind == "dqn" else None
+    for option in options:
+        try:
+            kappa = float(option)
+        except ValueError:
+            continue
+    return kind, kappa, kind not in _NEVER_CENTERED and "uncentered" not in options
+
+
+def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
+    if table.is_empty():
+        raise UserError(f"'{path}' has no rows below its header")
+    numbers = table.with_columns(
+        pl.col("seed").str.strip_chars().cast(pl.Int64, strict=False).alias("seed_"),
+        pl.col("frames").str.strip_chars().cast(pl.Float64, strict=False).alias("frames_"),
+        pl.col("return").str.strip_chars().cast(pl.Float64, strict=False).alias("return_"),
+        pl.col("arm").fill_null("").str.strip_chars(),
+        pl.col("game").fill_null("").str.strip_chars(),
+    )
+    frames, value = pl.col("frames_"), pl.col("return_")
+    for column, good, right in (
+        ("arm", pl.col("arm") != "", "a name"),
+        ("game", pl.col("game") != "", "a name"),
+        ("seed", pl.col("seed_").is_not_null(), "a whole number"),
+        ("frames", frames.is_finite() & (frames >= 0) & (frames < 2**62), "a number, 0 or more"),
+        ("return", value.is_finite(), "a finite number"),
+    ):
+        wrong = numbers.select(good.fill_null(False).not_().arg_true()).to_series()
+        if len(wrong):
+            line, cell = wrong[0] + 2, table[column][wrong[0]]
+            raise UserError(f"line {line} of '{path}': {column} is {cell or ''!r}; it must be {right}")
+    return numbers.select(
+        "arm",
+        "game",
+        seed=pl.col("seed_"),
+        frames=frames.round().cast(pl.Int64),
+        **{"return": value},
+    )
+
+
+def _read_csv(path: Path, columns: dict[str, Any] | None) -> pl.DataFrame:
+    """The named columns of a CSV file, or all of it; a last line that is still being written is left aside."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
+    if columns is None or "raw_return" in columns:
+        data = data[: data.rfind(b"\n") + 1]
+    if not data.strip():
+        return pl.DataFrame(schema=columns or {})
+    try:
+        header = pl.read_csv(data, n_rows=0, infer_schema=False).columns
+        for column in columns or ():
+            if column not in header:
+                raise UserError(f"'{path}' has no column '{column}'; its columns are {', '.join(header)}")
+        if columns is None:
+            return pl.read_csv(data, schema_overrides=dict.fromkeys(header, pl.Float64))
+        return pl.read_csv(data, columns=list(columns), schema_overrides=columns)
+    except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"'{path}' is not a CSV table: {reason}") from error
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read '{path}': {error}") from error
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"cannot read '{path}': {error}") from error
+
+
+def _cast(schema: dict[str, Any]) -> list[pl.Expr]:
+    return [pl.col(name).cast(kind) for name, kind in schema.items()]

@@ -1,0 +1,245 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gramian.errors import UserError
+from gramian.report import statistics
+from gramian.report.analysis import Options, analyse, order_arms
+from gramian.report.reference import dopamine_curve, paper_table, title
+from gramian.report.tables import score_table
+from gramian.study.store import Planned, import_csv
+from tests.report.studies import paper_as_csv, study
+
+FAST = Options(replicates=200)
+
+
+def rising(level, episodes=20):
+    return np.linspace(0, level, episodes).tolist()
+
+
+def two_arms(seeds=3, games=("pong", "breakout"), gain=2.0):
+    levels = {"dqn": 10.0, "gram": 10.0 + gain}
+    return {(game, arm, s): rising(level + s) for game in games for arm, level in levels.items() for s in range(seeds)}
+
+
+def test_the_papers_table_through_the_whole_report(tmp_path):
+    analysis = analyse(import_csv(paper_as_csv(tmp_path), rows="points"), FAST)
+    assert analysis.comparisons["gram"].final == (39, 0, 10)
+    assert analysis.comparisons["decor"].final == (39, 1, 9)
+    medians = [float(analysis.aggregates[arm].median.estimate) for arm in ("dqn", "decor", "gram")]
+    assert medians == pytest.approx([0.443, 0.643, 0.636], abs=5e-4)
+    assert any("one finished seed" in caution for caution in analysis.cautions)
+
+
+def test_dopamines_public_curves_through_the_whole_report_give_their_published_scores(tmp_path):
+    games = ["Alien", "Pong", "Seaquest"]
+    lines = ["arm,game,seed,frames,return"]
+    for game in games:
+        curve = dopamine_curve(game)
+        lines += [
+            f"dqn,{game},{run},{int(frames)},{value}"
+            for run, values in enumerate(curve.returns)
+            for frames, value in zip(curve.frames, values, strict=True)
+        ]
+    (tmp_path / "d.csv").write_text("\n".join(lines))
+    analysis = analyse(import_csv(tmp_path / "d.csv", rows="points"), FAST)
+    published = {
+        row["game"]: row["dopamine_DQN_(Adam_+_MSE_in_JAX)_20M"] for row in paper_table().iter_rows(named=True)
+    }
+    for at, game in enumerate(analysis.games):
+        assert analysis.final["dqn"][:, at].mean() == pytest.approx(published[game], rel=2e-3)
+
+
+def test_final_score_and_auc_of_a_run_are_those_of_its_episodes():
+    returns = np.random.default_rng(0).normal(size=250)
+    analysis = analyse(study({("pong", "dqn", 0): returns}), FAST)
+    assert analysis.final["dqn"][0, 0] == pytest.approx(returns[-100:].mean())
+    grid = analysis.grid(0)
+    ends = 1000 * (np.arange(250) + 1) // 250
+    curve = statistics.learning_curve(ends, returns, grid)
+    assert analysis.auc["dqn"][0, 0] == pytest.approx(statistics.area_under_curve(curve, grid))
+
+
+def test_scores_have_one_row_for_each_run_with_its_normalised_score():
+    analysis = analyse(study({("pong", "dqn", 0): [14.6] * 5, ("cartpole", "dqn", 0): [9.0] * 5}), FAST)
+    rows = {row["game"]: row for row in analysis.scores.iter_rows(named=True)}
+    assert rows["pong"]["human_normalised"] == pytest.approx(1.0)
+    assert rows["cartpole"]["human_normalised"] is None
+    assert rows["cartpole"]["final_score"] == 9.0
+
+
+def test_the_human_table_is_the_one_that_was_named():
+    one = study({("pong", "dqn", 0): [9.3] * 5})
+    assert analyse(one, FAST).aggregates["dqn"].mean.estimate < 1
+    assert analyse(one, replace(FAST, human="nature")).aggregates["dqn"].mean.estimate == pytest.approx(1.0)
+
+
+def test_a_run_that_did_not_finish_is_in_the_curves_and_in_no_score():
+    cells = two_arms()
+    half = ("pong", "gram", 1)
+    analysis = analyse(study(cells, state={half: "interrupted"}, frames_target=dict.fromkeys(cells, 2000)), FAST)
+    pong = analysis.games.index("pong")
+    assert np.isnan(analysis.final["gram"][1, pong])
+    curve = analysis.curves["gram"][1, pong]
+    assert np.isfinite(curve[:100]).all()
+    assert np.isnan(curve[101:]).all()
+    assert analysis.missing.select("game", "arm", "seed", "state").rows() == [("pong", "gram", 1, "interrupted")]
+    assert any("1 cell did not finish and has no score" in caution for caution in analysis.cautions)
+
+
+def test_a_diverged_run_counts_as_random_play_from_there_on():
+    cells = {("pong", "dqn", 0): rising(10), ("pong", "gram", 0): rising(10)}
+    lengths = dict.fromkeys(cells, 2000)
+    analysis = analyse(study(cells, state={("pong", "gram", 0): "diverged"}, frames_target=lengths), FAST)
+    assert analysis.final["gram"][0, 0] == -20.7
+    assert analysis.auc["gram"][0, 0] < analysis.auc["dqn"][0, 0]
+    assert any("1 run diverged and counts as random play" in caution for caution in analysis.cautions)
+
+
+def test_a_diverged_run_of_a_game_without_a_random_score_is_said_not_to_be_scored():
+    cells = {("mine", "dqn", 0): rising(10), ("mine", "gram", 0): rising(10)}
+    analysis = analyse(study(cells, state={("mine", "gram", 0): "diverged"}), FAST)
+    assert np.isnan(analysis.final["gram"]).all()
+    assert any("1 finished run cannot be scored" in caution for caution in analysis.cautions)
+
+
+def test_random_play_of_unknown_games_is_measured_from_the_prefill():
+    cells = {("cartpole", arm, 0): [20.0] * 10 + [100.0] * 10 for arm in ("dqn", "gram")}
+    one = study(cells)
+    settings = {name: {"prefill_agent_steps": 500} for name in one.runs["run"]}
+    analysis = analyse(replace(one, settings=settings), FAST)
+    assert analysis.random.tolist() == [20.0]
+    assert analysis.comparisons["gram"].gain.estimate.tolist() == [0.0]
+    assert any("own random prefill" in caution for caution in analysis.cautions)
+
+
+def test_without_a_random_score_there_is_no_gain_and_it_is_said():
+    analysis = analyse(study({("mine", arm, 0): rising(10) for arm in ("dqn", "gram")}), FAST)
+    assert np.isnan(analysis.comparisons["gram"].gain.estimate).all()
+    assert any("No score of random play is known for mine" in caution for caution in analysis.cautions)
+
+
+def test_planned_cells_that_never_began_are_missing_with_their_reason():
+    plan = Planned("t", {("pong", "dqn", 7): "out of memory", ("pong", "dqn", 0): ""})
+    analysis = analyse(study(two_arms()), FAST, plan)
+    assert analysis.missing.rows() == [("", "pong", "dqn", 7, "planned", "out of memory")]
+
+
+def test_aggregates_are_over_the_games_that_every_arm_has():
+    cells = two_arms()
+    del cells["breakout", "gram", 0], cells["breakout", "gram", 1], cells["breakout", "gram", 2]
+    analysis = analyse(study(cells), FAST)
+    assert [analysis.games[at] for at in analysis.common] == ["pong"]
+    assert any("Aggregates leave out Breakout" in caution for caution in analysis.cautions)
+
+
+def test_one_seed_is_said_and_gives_no_interval():
+    analysis = analyse(study(two_arms(seeds=1)), FAST)
+    assert np.isnan(analysis.aggregates["dqn"].iqm.low)
+    assert np.isnan(analysis.comparisons["gram"].gain.low).all()
+    assert any("4 cells (game and arm) with one finished seed" in caution for caution in analysis.cautions)
+
+
+def test_few_seeds_and_few_games_are_said():
+    cautions = analyse(study(two_arms()), FAST).cautions
+    assert any(caution.startswith("At most 3 seeds a cell") for caution in cautions)
+    assert any(caution.startswith("Aggregates are over 2 games") for caution in cautions)
+
+
+def test_enough_seeds_and_games_of_the_papers_length_leave_nothing_to_say():
+    games = paper_table()["game"].to_list()[:10]
+    cells = {(game, arm, s): [1.0] * 100 for game in games for arm in ("dqn", "gram") for s in range(10)}
+    analysis = analyse(study(cells, frames_target=dict.fromkeys(cells, 20_000_000)), FAST)
+    assert analysis.cautions == []
+
+
+def test_runs_of_other_lengths_and_presets_are_said():
+    cells = two_arms(seeds=1)
+    first = next(iter(cells))
+    cautions = analyse(study(cells, frames_target={first: 5000}, preset={first: "nature"}), FAST).cautions
+    assert any("different lengths" in caution for caution in cautions)
+    assert any("different presets are mixed: author, nature" in caution for caution in cautions)
+    assert any("the paper's columns" in caution for caution in cautions)
+
+
+def test_a_study_without_its_baseline_is_reported_without_comparisons():
+    analysis = analyse(study({("pong", "mine", 0): rising(3)}), FAST)
+    assert analysis.comparisons == {}
+    assert any("There is no arm 'dqn' to compare with" in caution for caution in analysis.cautions)
+
+
+def test_a_baseline_of_ones_own_must_be_an_arm():
+    with pytest.raises(UserError, match="unknown baseline arm 'gran'; did you mean 'gram'"):
+        analyse(study(two_arms()), replace(FAST, baseline="gran"))
+
+
+def test_two_runs_of_one_cell_are_refused():
+    one = study({("pong", "dqn", 0): [1.0]})
+    doubled = replace(one, runs=one.runs.vstack(one.runs))
+    with pytest.raises(UserError, match="game 'pong', arm 'dqn', seed 0 is there twice"):
+        analyse(doubled, FAST)
+
+
+def test_pairs_are_of_the_same_seed():
+    cells = {("pong", "dqn", s): [float(10 * s)] * 5 for s in range(4)}
+    cells |= {("pong", "gram", s): [float(10 * s + 1)] * 5 for s in range(1, 4)}
+    comparison = analyse(study(cells), FAST).comparisons["gram"]
+    assert comparison.pairs == 3
+    assert comparison.paired_improvement.estimate == 1.0
+    assert comparison.improvement.estimate < 1.0
+    assert [end.item() for end in comparison.difference] == [1.0, 1.0, 1.0]
+    assert not comparison.paired  # for the gains: a run without a partner would be lost
+
+
+def test_the_same_seed_of_the_bootstrap_gives_the_same_report_and_another_one_another():
+    one = study(two_arms(seeds=5, gain=0.5))
+    first, again, other = (analyse(one, replace(FAST, seed=s)).aggregates["gram"].mean for s in (1, 1, 2))
+    assert first == again
+    assert first != other
+
+
+def test_a_study_where_nothing_has_finished_says_so():
+    cells = two_arms()
+    analysis = analyse(study(cells, state=dict.fromkeys(cells, "running")), FAST)
+    assert analysis.aggregates == {}
+    assert analysis.cautions[0].startswith("No run has finished yet")
+
+
+def test_arms_are_ordered_by_kind_and_then_by_kappa():
+    assert order_arms(["gram:30.0", "gram:3.0", "decor:1.0", "zzz", "base"], "base") == [
+        "base", "decor:1.0", "gram:3.0", "gram:30.0", "zzz",
+    ]  # fmt: skip
+
+
+def test_the_score_table_stands_beside_the_papers_columns():
+    analysis = analyse(study({("pong", "dqn", 0): [1.0] * 5, ("cartpole", "dqn", 0): [9.0] * 5}), FAST)
+    table = score_table(analysis)
+    assert table.published == ["paper DQN", "paper DQN-decor", "paper DQN-Gram", "Dopamine DQN 20M"]
+    assert {row.game: row.published[:3] for row in table.rows}["Pong"] == [19.9, 20.0, 6.2]
+    assert np.isnan({row.game: row.published for row in table.rows}["CartPole"]).all()
+
+
+def test_the_papers_columns_are_summarised_by_the_same_code(tmp_path):
+    table = score_table(analyse(import_csv(paper_as_csv(tmp_path), rows="points"), FAST))
+    summary = {name.split(",")[0]: theirs for name, _, theirs in table.summary}
+    assert summary["median"][:3] == ["0.443", "0.643", "0.636"]
+    by_final = next(theirs for name, _, theirs in table.summary if name.endswith("final score"))
+    assert by_final[:3] == ["", "39-1-9", "39-0-10"]
+
+
+def test_a_study_without_games_of_the_paper_has_no_such_columns():
+    assert score_table(analyse(study({("cartpole", "dqn", 0): [9.0]}), FAST)).published == []
+
+
+@pytest.mark.parametrize(("options", "message"), [({"replicates": 10}, "at least 100"), ({"seed": -1}, "0 or more")])
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        Options(**options)
+
+
+def test_game_names_of_the_package_have_the_titles_of_the_package():
+    games = pytest.importorskip("gramian.deep.games")
+    assert {game.name: title(game.name) for game in games.GAMES.values()} == {
+        game.name: game.title for game in games.GAMES.values()
+    }

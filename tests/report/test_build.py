@@ -1,0 +1,135 @@
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import polars as pl
+import pytest
+
+from benchmarks.synthetic_study import write_study
+from gramian.errors import UserError
+from gramian.report import Options, build
+from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
+from tests.report.conftest import HOSTILE
+
+FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "feature-norm", "feature-cross", "feature-std",
+           "sparsity"}  # fmt: skip
+
+
+def test_a_report_is_a_page_figures_and_tables(small_report):
+    assert {path.name for path in small_report.iterdir()} == {
+        "index.html", "figures", "scores.csv", "table.md", "table.tex",
+    }  # fmt: skip
+    assert {path.name for path in (small_report / "figures").iterdir()} == {
+        f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")
+    }
+
+
+def test_the_same_study_gives_the_same_bytes(small_study, small_report, tmp_path):
+    build(small_study, tmp_path, Options(replicates=100, title="A small study"))
+    for path in sorted(small_report.rglob("*")):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / path.relative_to(small_report)).read_bytes(), path.name
+
+
+def test_scores_csv_has_every_run(small_report):
+    scores = pl.read_csv(small_report / "scores.csv")
+    assert scores.height == 3 * 3 * 3
+    assert scores.columns[:8] == ["game", "arm", "seed", "run", "state", "frames", "episodes", "final_score"]
+
+
+def test_the_page_holds_everything_that_it_needs(small_report):
+    page = (small_report / "index.html").read_text()
+    assert "Content-Security-Policy" in page
+    markup = re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)  # plotly's own sources name addresses
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!#|data:)""", markup)
+    assert "@import" not in markup
+    assert "url(" not in markup
+
+
+def test_plotly_is_there_once(small_report):
+    page = (small_report / "index.html").read_text()
+    assert page.count("plotly.js v") == 1
+
+
+def test_the_page_of_the_papers_size_is_below_15_mb(tmp_path):
+    from gramian.report.analysis import analyse
+    from gramian.report.dynamics import dynamics
+    from gramian.report.page import Page
+    from gramian.report.tables import score_table
+    from gramian.study.store import read_study
+
+    study = read_study(write_study(tmp_path, episodes=300, metric_rows=80, generator=np.random.default_rng(0)))
+    analysis = analyse(study, Options(replicates=100))
+    features = dynamics(study, dict(zip(analysis.games, analysis.horizon.tolist(), strict=True)))
+    page = Page("the paper's size", study, analysis, features, score_table(analysis)).html()
+    assert (len(analysis.games), len(analysis.arms), len(analysis.seeds)) == (49, 3, 3)
+    assert len(page.encode()) < 15e6
+
+
+def test_a_hostile_name_is_text_in_every_file(hostile_report):
+    page = (hostile_report / "index.html").read_text()
+    assert "alert(1)" in page
+    assert HOSTILE not in page
+    assert "<img" not in page
+    assert HOSTILE not in (hostile_report / "table.md").read_text()
+    assert r"\textless{}script\textgreater{}" in (hostile_report / "table.tex").read_text()
+    assert r"\$x\_1\$ \& \textless{}/style" in (hostile_report / "table.tex").read_text()
+    for path in (hostile_report / "figures").glob("*.svg"):
+        tree = ET.parse(path)
+        assert not [node for node in tree.iter() if node.tag.endswith(("script", "img"))]
+
+
+def test_markdown_rows_have_as_many_cells_as_the_heading(hostile_report, small_report):
+    for report in (hostile_report, small_report):
+        rows = [line for line in (report / "table.md").read_text().splitlines() if line.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+
+
+def test_the_tables_say_what_to_read_with_care(small_report):
+    assert "At most 3 seeds a cell" in (small_report / "table.md").read_text()
+    assert "% At most 3 seeds a cell" in (small_report / "table.tex").read_text()
+
+
+def test_a_report_can_lie_inside_its_study_and_be_made_again(tmp_path):
+    write_study(tmp_path, games=["Pong"], seeds=1, episodes=20, metric_rows=0, generator=np.random.default_rng(0))
+    for _ in range(2):
+        build(tmp_path, tmp_path / "report", Options(replicates=100))
+    assert (tmp_path / "report" / "index.html").exists()
+
+
+def test_a_study_without_metrics_has_no_feature_section(tmp_path):
+    write_study(tmp_path, games=["Pong"], seeds=1, episodes=20, metric_rows=0, generator=np.random.default_rng(0))
+    page = build(tmp_path, tmp_path / "report", Options(replicates=100)).read_text()
+    assert 'id="features"' not in page
+    assert not (tmp_path / "report" / "figures" / "feature-norm.png").exists()
+
+
+def test_a_folder_without_runs_is_refused_and_nothing_is_written(tmp_path):
+    with pytest.raises(UserError, match="there is no run below"):
+        build(tmp_path, tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_an_output_that_is_a_file_is_refused(small_study, tmp_path):
+    (tmp_path / "report").write_text("mine")
+    with pytest.raises(UserError, match="it is a file"):
+        build(small_study, tmp_path / "report")
+    assert (tmp_path / "report").read_text() == "mine"
+
+
+def test_an_imported_table_becomes_a_report(tmp_path, capsys):
+    rows = [f"{arm},Pong,{seed},{at * 100},{at}" for arm in ("dqn", "ours") for seed in (0, 1) for at in range(1, 9)]
+    (tmp_path / "theirs.csv").write_text("arm,game,seed,frames,return\n" + "\n".join(rows) + "\n")
+    assert import_command(ImportOptions(table=tmp_path / "theirs.csv", out=tmp_path / "study")) == 0
+    options = ReportOptions(folder=tmp_path / "study", out=tmp_path / "report", replicates=100)
+    assert report_command(options) == 0
+    assert "4 runs, 32 rows" in capsys.readouterr().err
+    assert "theirs.csv" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_study_without_games_of_the_paper_does_not_speak_of_it(tmp_path):
+    (tmp_path / "theirs.csv").write_text("arm,game,seed,frames,return\ndqn,mine,0,100,1\nours,mine,0,100,2\n")
+    import_command(ImportOptions(table=tmp_path / "theirs.csv", out=tmp_path / "study"))
+    page = build(tmp_path / "study", tmp_path / "report", Options(replicates=100)).read_text()
+    assert 'data-overlay="paper"' not in page
+    assert "Open markers" not in page

@@ -1,0 +1,48 @@
+import numpy as np
+import polars as pl
+import pytest
+
+from gramian.report.dynamics import dynamics
+from gramian.study.store import Study
+
+
+def metrics_study(rows: dict[str, list[tuple[float, float]]], column: str = "feature_norm") -> Study:
+    table = [
+        {"run": run, "game": "pong", "arm": "dqn", "seed": at, "frames": frames, column: value}
+        for at, (run, points) in enumerate(rows.items())
+        for frames, value in points
+    ]
+    return Study(pl.DataFrame(), pl.DataFrame(), pl.DataFrame(table))
+
+
+def test_a_point_is_the_mean_over_seeds_of_the_means_of_its_bin():
+    one = metrics_study({"a": [(590, 1.0), (600, 3.0)], "b": [(600, 10.0)]})
+    series = dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"]
+    assert series.frames.tolist() == [590.0, 600.0]
+    assert series.mean.tolist() == [1.0, 6.5]
+    assert (series.low.tolist(), series.high.tolist()) == ([1.0, 3.0], [1.0, 10.0])
+
+
+def test_values_that_are_not_finite_are_left_out():
+    one = metrics_study({"a": [(300, float("nan")), (600, 2.0)], "b": [(600, float("inf"))]})
+    series = dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"]
+    assert (series.frames.tolist(), series.mean.tolist()) == ([600.0], [2.0])
+
+
+def test_sparsity_is_the_share_of_features_that_are_not_active():
+    one = metrics_study({"a": [(600, 0.25)]}, "active_features")
+    assert dynamics(one, {"pong": 600.0})["pong"]["sparsity"]["dqn"].mean == pytest.approx([0.75])
+
+
+def test_no_more_than_sixty_points_are_kept():
+    one = metrics_study({"a": [(float(frame), 1.0) for frame in range(1, 1001)]})
+    assert len(dynamics(one, {"pong": 1000.0})["pong"]["feature_norm"]["dqn"].frames) == 60
+
+
+def test_runs_without_metrics_have_no_dynamics():
+    assert dynamics(Study(pl.DataFrame(), pl.DataFrame(), pl.DataFrame()), {}) == {}
+
+
+def test_a_run_that_went_on_beyond_the_horizon_falls_into_the_last_bin():
+    one = metrics_study({"a": [(700, 1.0)]})
+    assert np.array_equal(dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"].frames, [600.0])

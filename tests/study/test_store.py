@@ -1,0 +1,262 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gramian.errors import UserError
+from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_planned, read_study, write_import
+
+HEADER = "frames,environment,episode,raw_return,clipped_return,length_agent_steps,truncated\n"
+
+
+def make_run(folder: Path, *, game="pong", arm="gram:10.24", seed=1, extra="", episodes=HEADER, status=None) -> Path:
+    folder.mkdir(parents=True)
+    config = f'game = "{game}"\narm = "{arm}"\nseed = {seed}\n{extra}preset = "author"\n[settings]\nframes = 8000\n'
+    (folder / "config.toml").write_text(config)
+    if episodes is not None:
+        (folder / "episodes.csv").write_text(episodes)
+    if status is not None:
+        (folder / "status.json").write_text(json.dumps(status))
+    return folder
+
+
+def write_table(folder: Path, text: str) -> Path:
+    path = folder / "theirs.csv"
+    path.write_text(text)
+    return path
+
+
+def test_a_run_folder_becomes_one_row(tmp_path):
+    status = {"state": "diverged", "agent_steps": 700, "reason": "not finite at update 3"}
+    run = make_run(tmp_path / "populations" / "p000" / "pong-gram", arm="gram:0.5:uncentered", status=status)
+    row = read_study(tmp_path).runs.row(0, named=True)
+    assert row == {
+        "run": "pong-gram", "game": "pong", "arm": "gram:0.5:uncentered", "kind": "gram", "kappa": 0.5,
+        "centered": False, "seed": 1, "state": "diverged", "reason": "not finite at update 3", "agent_steps": 700,
+        "frames_target": 8000, "preset": "author", "folder": str(run), "window": 100,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arm", "kind", "kappa", "centered"),
+    [
+        ("dqn", "dqn", 0.0, False),
+        ("decor:10.24", "decor", 10.24, True),
+        ("gram-unbiased:0.1:uncentered", "gram-unbiased", 0.1, False),
+        ("l2:3.0", "l2", 3.0, False),
+        ("theirs: best", "theirs: best", None, None),
+    ],
+)
+def test_an_arm_is_read_as_the_command_line_writes_it(tmp_path, arm, kind, kappa, centered):
+    make_run(tmp_path / "run", arm=arm)
+    row = read_study(tmp_path).runs.row(0, named=True)
+    assert (row["kind"], row["kappa"], row["centered"]) == (kind, kappa, centered)
+
+
+def test_arms_agree_with_those_of_the_learner(tmp_path):
+    arms = pytest.importorskip("gramian.deep.arms")
+    for at, text in enumerate(["dqn", "gram:1.0", "cross:0.5:uncentered", "dr3:0.1", "l2:2.0", "norm:1.5"]):
+        arm = arms.parse_arm(text, 1.0)
+        make_run(tmp_path / str(at), arm=str(arm))
+        row = read_study(tmp_path / str(at)).runs.row(0, named=True)
+        assert (row["kind"], row["kappa"], row["centered"]) == (arm.kind, arm.kappa, arm.centered)
+
+
+def test_a_learning_rate_of_its_own_makes_an_arm_of_its_own(tmp_path):
+    make_run(tmp_path / "a")
+    make_run(tmp_path / "b", extra="learning_rate = 0.001\n")
+    assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr=0.001"]
+
+
+def test_episodes_carry_their_run_and_the_raw_return(tmp_path):
+    make_run(tmp_path / "run", episodes=HEADER + "400,0,0,-20.5,-1.0,100,0\n800,0,1,3.0,1.0,100,1\n")
+    episodes = read_study(tmp_path).episodes
+    assert episodes.schema == pl.Schema(EPISODE_SCHEMA)
+    assert episodes.rows() == [("run", "pong", "gram:10.24", 1, 400, -20.5), ("run", "pong", "gram:10.24", 1, 800, 3.0)]
+
+
+def test_a_line_that_is_still_being_written_is_left_aside(tmp_path):
+    make_run(tmp_path / "run", episodes=HEADER + "400,0,0,-20.5,-1.0,100,0\n800,0,1,3")
+    assert read_study(tmp_path).episodes["return"].to_list() == [-20.5]
+
+
+def test_a_run_that_has_only_been_configured_is_planned_and_has_no_episodes(tmp_path):
+    make_run(tmp_path / "run", episodes=None)
+    study = read_study(tmp_path)
+    assert study.runs["state"].to_list() == ["planned"]
+    assert study.episodes.is_empty()
+
+
+def test_metrics_of_runs_with_different_columns_are_joined(tmp_path):
+    for name, text in {"a": "frames,q\n10,0.5\n", "b": "frames,q,extra\n10,nan,2\n"}.items():
+        run = make_run(tmp_path / name, seed=ord(name))
+        (run / "metrics.csv").write_text(text)
+    metrics = read_study(tmp_path).metrics
+    assert metrics.columns == ["run", "game", "arm", "seed", "frames", "q", "extra"]
+    assert metrics["extra"].to_list() == [None, 2.0]
+    assert metrics["q"][0] == 0.5
+    assert np.isnan(metrics["q"][1])
+
+
+def test_runs_of_a_real_training_are_read(tmp_path):
+    config = pytest.importorskip("gramian.deep.config")
+    logs = pytest.importorskip("gramian.deep.logs")
+    arms = pytest.importorskip("gramian.deep.arms")
+    population = config.Config(
+        "smoke", config.load_preset("smoke"), config.population(["minatar/breakout"], [arms.Arm("gram", 0.5)], [4])
+    )
+    folder = tmp_path / population.runs[0].name
+    folder.mkdir()
+    logs.write_config(folder, population, population.runs[0])
+    logs.write_status(folder, "done", 20_000)
+    log = logs.RunLog(folder)
+    log.episode(
+        frames=12, environment=0, episode=0, raw_return=2.0, clipped_return=2.0, length_agent_steps=12, truncated=False
+    )
+    log.metrics(dict.fromkeys(logs.METRIC_COLUMNS, 1.0))
+    log.flush()
+    log.close()
+    study = read_study(tmp_path)
+    assert study.runs.select("game", "arm", "seed", "state", "frames_target").row(0) == (
+        "minatar/breakout", "gram:0.5", 4, "done", 20_000,
+    )  # fmt: skip
+    assert study.episodes["return"].to_list() == [2.0]
+    assert set(logs.METRIC_COLUMNS) < set(study.metrics.columns)
+    assert study.settings[population.runs[0].name]["prefill_agent_steps"] == 500
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda _: None, "there is no run below"),
+        (lambda folder: (folder / "config.toml").write_text("game = "), "cannot read"),
+        (lambda folder: (folder / "config.toml").write_text('game = "pong"'), "names no arm"),
+        (lambda folder: make_run(folder / "run", episodes="a,b\n1,2\n"), "has no column 'frames'"),
+        (lambda folder: make_run(folder / "run", episodes=HEADER + "x,0,0,1.0,1.0,1,0\n"), "is not a CSV table"),
+        (lambda folder: (make_run(folder / "run") / "status.json").write_text("{"), "cannot read"),
+        (lambda folder: (make_run(folder / "run") / "status.json").write_text("[]"), "is not the status of a run"),
+        (lambda folder: make_run(folder / "run", seed='"x"'), "seed in '.*' is 'x'; it must be a whole number"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_one_line(tmp_path, make, message):
+    make(tmp_path)
+    with pytest.raises(UserError, match=message) as raised:
+        read_study(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"there is no folder '.*nowhere'"):
+        read_study(tmp_path / "nowhere")
+
+
+def test_an_imported_table_reads_back_as_the_same_study(tmp_path):
+    rows = "\n".join(
+        f"{arm},Pong,{seed},{at * 1000},{at + seed / 3!r}" for arm in "ab" for seed in (0, 1) for at in range(5)
+    )
+    path = write_table(tmp_path, "arm,game,seed,frames,return\n" + rows + "\n")
+    imported = write_import(path, tmp_path / "study")
+    read = read_study(tmp_path / "study")
+    assert read.episodes.equals(imported.episodes)
+    assert read.runs.drop("folder").equals(imported.runs.drop("folder"))
+    assert read.runs.schema == pl.Schema(RUN_SCHEMA)
+
+
+def test_columns_of_an_import_may_come_in_any_order_among_others(tmp_path):
+    path = write_table(tmp_path, "return,note,seed,game,arm,frames\n1.5,hello,3,Pong,mine,1e6\n")
+    assert import_csv(path).episodes.rows() == [("Pong-mine-s3", "Pong", "mine", 3, 1_000_000, 1.5)]
+
+
+def test_rows_of_an_import_are_sorted_by_frames(tmp_path):
+    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,20,2\na,g,0,10,1\n")
+    assert import_csv(path).episodes["return"].to_list() == [1.0, 2.0]
+
+
+def test_points_are_scored_one_by_one_and_episodes_by_the_hundred(tmp_path):
+    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,20,2\n")
+    assert import_csv(path).runs["window"].to_list() == [100]
+    write_import(path, tmp_path / "study", rows="points")
+    assert read_study(tmp_path / "study").runs["window"].to_list() == [1]
+
+
+def test_an_imported_run_that_ends_early_did_not_finish(tmp_path):
+    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,1000,2\na,g,1,500,1\n")
+    runs = import_csv(path).runs.sort("seed")
+    assert runs["state"].to_list() == ["done", "interrupted"]
+    assert runs["reason"].to_list() == ["", "ends at 500 of 1000 frames"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("a,g,x,10,1", "line 3 of '.*': seed is 'x'; it must be a whole number"),
+        ("a,g,0,-5,1", "line 3 of '.*': frames is '-5'; it must be a number, 0 or more"),
+        ("a,g,0,10,nan", "line 3 of '.*': return is 'nan'; it must be a finite number"),
+        ("a,g,0,10,", "line 3 of '.*': return is ''; it must be a finite number"),
+        (",g,0,10,1", "line 3 of '.*': arm is ''; it must be a name"),
+    ],
+)
+def test_a_wrong_value_in_an_import_is_named_with_its_line_and_nothing_is_written(tmp_path, line, message):
+    path = write_table(tmp_path, f"arm,game,seed,frames,return\na,g,0,10,1\n{line}\n")
+    with pytest.raises(UserError, match=message):
+        write_import(path, tmp_path / "study")
+    assert not (tmp_path / "study").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "has no column 'arm'|has no rows"),
+        ("arm,game,seed,frames\na,g,0,1\n", "has no column 'return'"),
+        ("arm,game,seed,frames,return\n", "has no rows"),
+    ],
+)
+def test_an_import_that_is_no_such_table_is_refused(tmp_path, text, message):
+    with pytest.raises(UserError, match=message):
+        import_csv(write_table(tmp_path, text))
+
+
+def test_an_import_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"cannot read .*none\.csv.: no such file"):
+        import_csv(tmp_path / "none.csv")
+
+
+def test_a_second_import_does_not_overwrite_the_first(tmp_path):
+    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,10,1\n")
+    write_import(path, tmp_path / "study")
+    with pytest.raises(UserError, match="holds an imported table already"):
+        write_import(path, tmp_path / "study")
+
+
+def test_hostile_names_of_an_import_make_no_paths(tmp_path):
+    path = write_table(tmp_path, 'arm,game,seed,frames,return\n"../../x","<script>alert(1)</script>",0,10,1\n')
+    write_import(path, tmp_path / "study")
+    assert sorted(p.name for p in (tmp_path / "study").iterdir()) == ["imported.csv", "imported.json"]
+    assert read_study(tmp_path / "study").runs["game"].to_list() == ["<script>alert(1)</script>"]
+
+
+def test_a_folder_without_a_plan_has_nothing_planned(tmp_path):
+    assert read_planned(tmp_path).cells == {}
+
+
+def test_planned_cells_carry_the_reason_of_their_populations_failure(tmp_path):
+    plan = {
+        "title": "t",
+        "populations": [
+            {"id": "p000", "runs": [{"game": "pong", "arm": "dqn", "seed": 0}]},
+            {"id": "p001", "runs": [{"game": "pong", "arm": "dqn", "seed": 1}]},
+        ],
+    }
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "populations").mkdir()
+    lines = [{"event": "started"}, {"event": "failed", "reason": "out of memory"}]
+    (tmp_path / "populations" / "p001.attempts.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\n")
+    assert read_planned(tmp_path).cells == {("pong", "dqn", 0): "", ("pong", "dqn", 1): "out of memory"}
+
+
+def test_a_plan_that_is_none_is_refused(tmp_path):
+    (tmp_path / "plan.json").write_text("[1]")
+    with pytest.raises(UserError, match="is not the plan of a study"):
+        read_planned(tmp_path)
