@@ -1,0 +1,1 @@
+"""Studies: games × arms × seeds, packed into populations, run on this machine or on a Ray cluster."""
