@@ -55,7 +55,7 @@ def test_a_preset_of_your_own_is_seen_from_the_studys_file(tmp_path):
         ('preset = "tiny"\n', "", "preset is missing in study 'x'"),
         ("frames = 300", 'frames = "many"', "frames in settings of study 'x' is 'many'; it must be of type int"),
         ('"gram"', '"gram"\nkappa = "big"', "kappa of arm 'gram' in study 'x' is 'big'; it must be a number"),
-        ('"gram"', '"gram"\nkappa = -1', "kappa of arm 'gram' is -1; it must be a finite number, 0 or more"),
+        ('"gram"', '"gram"\nkappa = -1', "kappa of arm 'gram' is -1.0; it must be a finite number, 0 or more"),
         ('"gram"', '"gram"\nkappa = 1\nkappas = [1]', "arm 'gram' in study 'x' has both kappa and kappas; keep one"),
         (
             '"gram"',
@@ -64,7 +64,7 @@ def test_a_preset_of_your_own_is_seen_from_the_studys_file(tmp_path):
         ),
         ('"gram"', '"l2"\ncentered = false', "arm 'l2' has no centring; leave 'centered' away in study 'x'"),
         ('"gram"', '"decor"', "arm 'decor:0.01' stands twice in study 'x'; name it once"),
-        ('"dqn"', '"dqn"\nkappa = 1', "arm 'dqn' has no penalty, so its kappa cannot be 1; choose 'gram'"),
+        ('"dqn"', '"dqn"\nkappa = 1', "arm 'dqn' has no penalty, so its kappa cannot be 1.0; choose 'gram'"),
         ('"Tiny"', "Tiny", "study 'x' is not valid TOML: Invalid value (at line 1, column 9)"),
     ],
 )

@@ -260,7 +260,12 @@ def _checked(holds: Callable[[Any], bool], right: str) -> Callable[[Any, str], A
 
 _text = _checked(lambda value: isinstance(value, str) and value != "", "a text")
 _table = _checked(lambda value: isinstance(value, dict), "a table")
-_number = _checked(lambda value: isinstance(value, int | float) and not isinstance(value, bool), "a number")
+
+
+def _number(value: Any, where: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise UserError(f"{where} is {value!r}; it must be a number")
+    return float(value)
 
 
 def _list(value: Any, where: str, right: str) -> list[Any]:
