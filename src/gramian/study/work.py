@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from gramian.deep.memory import available_bytes
 from gramian.deep.session import POPULATION as BEGUN
 from gramian.deep.session import pick_device, resume, train
 from gramian.deep.trainer import Trainer, make_environments
-from gramian.errors import UserError
+from gramian.errors import UserError, WorkFailed
 from gramian.study.attempts import attempts, lock, log_path, record
 from gramian.study.plan import POPULATIONS, Plan, Population, from_mapping, read_plan
 
@@ -77,13 +77,12 @@ def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any
         if not is_finished(folder, chosen):
             record(folder, population, "started")
             try:
-                with _printing_to(log_path(folder, population)):
-                    _train(folder, plan, chosen, emulator_threads)
+                _train(folder, plan, chosen, emulator_threads)
             except KeyboardInterrupt:
                 record(folder, population, "interrupted")
                 raise
             except Exception as error:  # whatever it is, the other populations go on
-                return asdict(_failed(folder, chosen, _one_line(error)))
+                return asdict(_failed(folder, chosen, one_line(error)))
         if all(attempt.event != "finished" for attempt in attempts(folder, population)):
             record(folder, population, "finished")
     return asdict(Outcome(population, "done"))
@@ -92,30 +91,31 @@ def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any
 def _train(folder: Path, plan: Plan, population: Population, emulator_threads: int) -> None:
     torch.set_num_threads(plan.torch_threads)
     out = folder / POPULATIONS / population.id
-    try:
-        if (out / BEGUN).exists():
-            resume(out, device=plan.device, threads=emulator_threads)
-        else:
-            train(
-                plan.config(population),
-                out,
-                device=plan.device,
-                checkpoint_replay=plan.checkpoint_replay,
-                threads=emulator_threads,
-            )
-    except Exception:
-        traceback.print_exc()  # into the population's log
-        raise
-    finally:
-        if plan.device == "cuda":
-            torch.cuda.empty_cache()
+    with _printing_to(log_path(folder, population.id)):
+        try:
+            if (out / BEGUN).exists():
+                resume(out, device=plan.device, threads=emulator_threads)
+            else:
+                train(
+                    plan.config(population),
+                    out,
+                    device=plan.device,
+                    checkpoint_replay=plan.checkpoint_replay,
+                    threads=emulator_threads,
+                )
+        except Exception:
+            traceback.print_exc()
+            raise
+        finally:
+            if plan.device == "cuda":
+                torch.cuda.empty_cache()
 
 
 def run_state(study: Path, population: Population, run: str) -> tuple[str, int, str]:
     """State, agent steps and reason of a run, from its folder; ``waiting`` where it has not begun."""
     try:
         status = json.loads((study / POPULATIONS / population.id / run / "status.json").read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return "waiting", 0, ""
     return status["state"], status["agent_steps"], status["reason"]
 
@@ -233,18 +233,23 @@ def _printing_to(path: Path) -> Iterator[None]:
     sys.stderr.flush()
     kept = os.dup(1), os.dup(2)
     try:
-        with path.open("ab", buffering=0) as file:
+        with path.open("a", encoding="utf-8", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-        yield
+            yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
         for number, copy in zip((1, 2), kept, strict=True):
             os.dup2(copy, number)
             os.close(copy)
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    r"""Say what went wrong, in one line.
+
+    Examples
+    --------
+    >>> one_line(RuntimeError("the GPU\nfell off the bus"))
+    'RuntimeError: the GPU fell off the bus'
+    """
     text = " ".join(str(error).split())
-    return text if isinstance(error, UserError) else f"{type(error).__name__}: {text}"
+    return text if isinstance(error, UserError | WorkFailed) else f"{type(error).__name__}: {text}"

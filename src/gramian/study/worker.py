@@ -13,8 +13,7 @@ import sys
 import threading
 from typing import IO, Any
 
-from gramian.errors import UserError
-from gramian.study.work import FUNCTIONS
+from gramian.study.work import FUNCTIONS, one_line
 
 
 def main() -> int:
@@ -30,8 +29,8 @@ def main() -> int:
                 return 0
             try:
                 reply = {"result": FUNCTIONS[request["function"]](**request["arguments"])}
-            except UserError as error:
-                reply = {"complaint": str(error)}
+            except Exception as error:
+                reply = {"complaint": one_line(error)}
             except KeyboardInterrupt:
                 return 130
             finally:
