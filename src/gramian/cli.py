@@ -35,6 +35,7 @@ COMMANDS: dict[str, Command] = {
     "study plan": Command("pack a study's cells and show what they cost", "gramian.study.commands:plan_command"),
     "study run": Command("do what is not done of a study", "gramian.study.commands:run_command"),
     "study status": Command("show how a study stands", "gramian.study.commands:status_command"),
+    "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
     "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
 }
 

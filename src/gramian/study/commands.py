@@ -11,6 +11,7 @@ from gramian.errors import UserError
 from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
 from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
+from gramian.study.matching import match
 from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, read_study_text
@@ -85,6 +86,16 @@ class StatusOptions:
     """Show it once, as text, and end; so it is where the output is no terminal."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions:
+    """Which arm the others are matched to."""
+
+    folder: tyro.conf.Positional[Path]
+    """A study with a grid of κ for each penalty; the one that was given as --out."""
+    arm: str
+    """KIND[:KAPPA][:uncentered], one of the study's arms."""
+
+
 def plan_command(options: PlanOptions) -> int:
     """Show what a study costs and how its cells are packed; write the plan where --out is given."""
     text, spec = _read(options)
@@ -137,6 +148,17 @@ def run_command(options: RunOptions) -> int:
 def status_command(options: StatusOptions) -> int:
     """Show how a study stands."""
     watch(options.folder, read_plan(options.folder), once=options.once)
+    return 0
+
+
+def match_command(options: MatchOptions) -> int:
+    """Show at which κ each penalty leaves features of the same mean norm as an arm does."""
+    norm, matches = match(options.folder, read_plan(options.folder), options.arm)
+    print(f"mean feature norm of {options.arm}: {norm:.4g}")
+    for found in matches:
+        reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
+        kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
+        print(f"{found.penalty:<25} {kappa:<28} {reach}")
     return 0
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gramian.errors import UserError
 
-USED_SHARE = 0.85
+USED_SHARE = 0.9
 """Share of the free memory that is given away: batches and activations need some too."""
 PROCESS_BYTES = 600_000_000
 """Memory of a process that has loaded torch and the emulators."""
@@ -78,7 +78,7 @@ def divide(hardware: Hardware, run_bytes: int, workers: int = 0, largest: int = 
     Examples
     --------
     >>> divide(Hardware("cuda", "H200", 1, 1, 150 * 10**9, 16), run_bytes=7_100_000_000)
-    Share(at_once=1, largest=17)
+    Share(at_once=1, largest=19)
     >>> divide(Hardware("cpu", "CPU", 8, 1, 32 * 10**9, 8), run_bytes=7_100_000_000)
     Share(at_once=3, largest=1)
     """

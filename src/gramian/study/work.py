@@ -29,7 +29,8 @@ SETTLED = ("done", "diverged")
 """States of a run that no further training changes."""
 MEASURED_TRANSITIONS = 2_000
 """Capacity of the replay while the rate is measured."""
-MEASURED_PREFILL = 64
+MEASURED_PREFILL = 512
+"""Random steps before it: enough transitions to see how well they compress."""
 
 
 @dataclass(frozen=True)
