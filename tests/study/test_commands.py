@@ -5,13 +5,15 @@ import time
 import pytest
 
 from gramian.cli import main
-from gramian.study.attempts import attempts
+from gramian.study import commands
+from gramian.study.attempts import attempts, is_locked
 from gramian.study.plan import PLAN, STUDY, read_plan
 from tests.study.studies import (
     assert_every_cell_done_exactly_once,
     environment,
     events,
     fingerprints,
+    planned,
     start,
     tiny,
 )
@@ -150,3 +152,31 @@ def test_two_processes_on_one_study_never_do_the_same_population(spec, tmp_path)
         assert process.returncode == 0, said
     for population in assert_every_cell_done_exactly_once(study).populations:
         assert events(study, population.id) == ["started", "finished"]
+
+
+def test_a_process_that_was_just_beaten_to_the_plan_takes_the_one_that_is_there(spec, tmp_path, monkeypatch):
+    study = tmp_path / "study"
+    bill = commands._print_bill
+
+    def meanwhile(*arguments):
+        bill(*arguments)
+        planned(study, largest=2)
+
+    monkeypatch.setattr(commands, "_print_bill", meanwhile)
+    assert main(["study", "run", spec, "--out", str(study), *QUICK, "--population", "3"]) == 0
+    assert len(assert_every_cell_done_exactly_once(study).populations) == 3
+    assert sorted(path.name for path in study.iterdir()) == ["plan.json", "populations", "study.toml"]
+
+
+def test_workers_whose_owner_is_killed_save_and_end(tmp_path):
+    path, study = tmp_path / "long.toml", tmp_path / "study"
+    path.write_text(tiny(seeds=1, frames=10_000_000))
+    process = start("run", path, "--out", study, *QUICK, "--population", "3", "--workers", "1")
+    while not list(study.glob("populations/p000/checkpoints/*.json")):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    while is_locked(study, "p000"):
+        time.sleep(0.05)
+    assert events(study, "p000") == ["started", "interrupted"]

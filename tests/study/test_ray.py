@@ -84,6 +84,17 @@ def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_pa
 
 
 @pytest.mark.slow
+def test_what_no_node_can_take_is_refused_at_once(cluster, study):
+    path, folder = study
+    options = (*OPTIONS, "--torch-threads", "2", "--executor", "ray", "--ray-address", cluster[0].address)
+    process = start("run", path, "--out", folder, *options)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    assert "no node of the Ray cluster has what a population needs (CPU 2" in said
+    assert not folder.exists()
+
+
+@pytest.mark.slow
 def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(cluster, study):
     made, _ = cluster
     path, folder = study
@@ -102,3 +113,21 @@ def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(clu
     assert f"{broken}/" in said
     assert "it is a file" in said
     assert events(folder, broken) == ["started", "failed"] * 2
+
+
+@pytest.mark.slow
+def test_a_cluster_is_started_where_there_is_none(study, monkeypatch):
+    path, folder = study
+    path.write_text(tiny(seeds=1))
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    finish(start("run", path, "--out", folder, *OPTIONS, "--executor", "ray"))
+    assert_every_cell_done_exactly_once(folder)
+
+
+@pytest.mark.slow
+def test_an_address_where_there_is_no_cluster_is_one_line(study):
+    path, folder = study
+    process = start("run", path, "--out", folder, *OPTIONS, "--executor", "ray", "--ray-address", "nowhere")
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    assert said.splitlines()[-1].startswith("gramian: cannot join a Ray cluster at 'nowhere'")

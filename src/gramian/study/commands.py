@@ -128,7 +128,7 @@ def run_command(options: RunOptions) -> int:
     try:
         if not made:
             _print_bill(options, plan, hardware, share, executor)
-            write_plan(folder, plan, text)
+            plan = _settle(folder, plan, text, spec)
         failures = run_study(folder, plan, executor)
     except KeyboardInterrupt:
         print("stopping; what is being trained is saved, and the same command goes on from there", file=sys.stderr)
@@ -184,6 +184,18 @@ def _plan(options: Placement, spec: StudySpec, folder: Path | None) -> tuple[Pla
     share = divide(hardware, needed, options.workers, options.population)
     plan = make_plan(spec, largest=share.largest, device=hardware.device, at_once=share.at_once, **choices)  # type: ignore[arg-type]
     return plan, hardware, share
+
+
+def _settle(folder: Path, plan: Plan, text: str, spec: StudySpec) -> Plan:
+    """Write the plan, or take the one that another process has written meanwhile."""
+    try:
+        write_plan(folder, plan, text)
+    except UserError:
+        if not (folder / PLAN).exists():
+            raise
+        plan = read_plan(folder)
+        check_same(folder, plan, spec)
+    return plan
 
 
 def _check_decided(options: Placement, plan: Plan, folder: Path) -> None:

@@ -5,6 +5,7 @@ the last bit, so ``plan.json`` is written once, when the study's folder is made,
 """
 
 import json
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -204,16 +205,25 @@ def read_plan(folder: Path) -> Plan:
 def write_plan(folder: Path, plan: Plan, study_text: str) -> None:
     """Make the folder of a study. The plan goes last: a folder without it holds no study.
 
+    Of several processes that do so at the same time, one succeeds.
+
     Raises
     ------
     UserError
         If there is a study in it already, or if it cannot be written.
     """
+    taken = UserError(f"'{folder}' holds a study already; name another folder")
     if (folder / PLAN).exists():
-        raise UserError(f"'{folder}' holds a study already; name another folder")
+        raise taken
     output_folder(folder)
-    replace_text(folder / STUDY, study_text)
-    replace_text(folder / PLAN, json.dumps(to_mapping(plan), indent=1) + "\n")
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=folder) as own:
+        whole = Path(own) / PLAN
+        replace_text(whole, json.dumps(to_mapping(plan), indent=1) + "\n")
+        replace_text(folder / STUDY, study_text)
+        try:
+            (folder / PLAN).hardlink_to(whole)  # unlike a rename, it fails where there is one already
+        except FileExistsError:
+            raise taken from None
 
 
 def check_same(folder: Path, plan: Plan, spec: StudySpec) -> None:

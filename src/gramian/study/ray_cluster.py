@@ -35,7 +35,6 @@ def connect(address: str) -> None:
     if find_spec("ray") is None:
         raise UserError("--executor ray needs Ray; it comes with: pip install 'gramian[ray]'")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # tasks without GPU keep the variables of the node
     import ray
 
     if ray.is_initialized():
@@ -94,6 +93,18 @@ class RayExecutor:
         self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
         self._retries = retries
         self._pending: dict[Any, str] = {}
+        self._check_feasible()
+
+    def _check_feasible(self) -> None:
+        """Ray waits for ever for a node that can take a task; better to say at once that there is none."""
+        import ray
+
+        names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+        needed = {names[name]: amount for name, amount in self._placed.items() if amount}
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in nodes):
+            asked = ", ".join(f"{name} {amount:,}" for name, amount in needed.items())
+            raise UserError(f"no node of the Ray cluster has what a population needs ({asked}); lower --population")
 
     def call(self, function: str, **arguments: Any) -> Any:
         """Let some node do something, with the resources of a population."""

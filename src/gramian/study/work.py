@@ -1,5 +1,6 @@
 """What a worker does, on this machine or on a node of a Ray cluster. Everything in and out is plain JSON."""
 
+import gc
 import json
 import os
 import sys
@@ -91,6 +92,7 @@ def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any
 
 def _train(folder: Path, plan: Plan, population: Population, emulator_threads: int) -> None:
     torch.set_num_threads(plan.torch_threads)
+    _give_memory_back(plan.device)
     out = folder / POPULATIONS / population.id
     with _printing_to(log_path(folder, population.id)):
         try:
@@ -107,9 +109,13 @@ def _train(folder: Path, plan: Plan, population: Population, emulator_threads: i
         except Exception:
             traceback.print_exc()
             raise
-        finally:
-            if plan.device == "cuda":
-                torch.cuda.empty_cache()
+
+
+def _give_memory_back(device: str) -> None:
+    """Free what the population before has left, for the next one looks at how much is free."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
 
 
 def run_state(study: Path, population: Population, run: str) -> tuple[str, int, str]:
@@ -190,6 +196,7 @@ def measure(plan: dict[str, Any], population: str, seconds: float, emulator_thre
     """
     made = from_mapping(plan, "the plan")
     torch.set_num_threads(made.torch_threads)
+    _give_memory_back(made.device)
     whole = made.config(made.population(population))
     settings = whole.settings
     small = replace(
