@@ -32,7 +32,7 @@ def test_python_dash_m_gramian_is_the_command():
 def test_every_command_shows_its_options(capsys):
     for name in COMMANDS:
         with pytest.raises(SystemExit) as leaving:
-            main([name, "--help"])
+            main([*name.split(), "--help"])
         assert leaving.value.code == 0
         assert f"usage: gramian {name}" in capsys.readouterr().out
 

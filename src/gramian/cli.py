@@ -41,6 +41,12 @@ COMMANDS: dict[str, Command] = {
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.deep.run_commands:evaluate_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
+    "study plan": Command("pack a study's cells and show what they cost", "gramian.study.commands:plan_command"),
+    "study run": Command("do what is not done of a study", "gramian.study.commands:run_command"),
+    "study status": Command("show how a study stands", "gramian.study.commands:status_command"),
+    "study report": Command("write a study's report", "gramian.report.commands:report_command"),
+    "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
+    "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
     "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
 }
 
@@ -74,14 +80,21 @@ def _dispatch(arguments: list[str]) -> int:
         print(f"gramian {__version__}")
         return 0
     name, *rest = arguments
+    group = [known for known in COMMANDS if known.startswith(f"{name} ")]
+    if group:
+        if not rest or rest[0] in ("-h", "--help", "help"):
+            print(_usage(group))
+            return 0
+        name, *rest = f"{name} {rest[0]}", *rest[1:]
     if name not in COMMANDS:
-        raise unknown("command", name, COMMANDS)
+        choices = {known.partition(" ")[0] for known in COMMANDS}
+        raise unknown("command", name, group or choices)
     with _naming_what_is_missing(name, COMMANDS[name].extra):
         function = _load(COMMANDS[name])
         return function(_parse(function, rest, prog=f"gramian {name}"))
 
 
-def _usage() -> str:
+def _usage(names: Sequence[str] = ()) -> str:
     lines = [
         "usage: gramian COMMAND [OPTIONS]",
         "",
@@ -89,8 +102,9 @@ def _usage() -> str:
         "",
     ]
     if COMMANDS:
-        width = max(map(len, COMMANDS))
-        lines += ["commands:", *(f"  {name:<{width}}  {c.summary}" for name, c in COMMANDS.items()), ""]
+        shown = names or list(COMMANDS)
+        width = max(map(len, shown))
+        lines += ["commands:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in shown), ""]
     lines += [
         "options:",
         "  -h, --help     show this text; 'gramian COMMAND --help' shows a command's options",

@@ -34,7 +34,7 @@ class TrainOptions:
     seeds: tuple[int, ...] = (0,)
     """One run for each."""
     preset: str = ""
-    """author, nature, dopamine, minatar, cartpole, smoke, or your own .toml; the default goes with the game."""
+    """author, nature, dopamine, minatar, cartpole, smoke, tiny, or your own .toml; the default goes with the game."""
     out: Path | None = None
     """Folder of the population; each run gets its own below it."""
     resume: Path | None = None

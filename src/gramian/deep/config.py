@@ -212,7 +212,7 @@ def preset_names() -> list[str]:
     Examples
     --------
     >>> preset_names()
-    ['author', 'cartpole', 'dopamine', 'minatar', 'nature', 'smoke']
+    ['author', 'cartpole', 'dopamine', 'minatar', 'nature', 'smoke', 'tiny']
     """
     return sorted(entry.name.removesuffix(".toml") for entry in _PRESETS.iterdir() if entry.name.endswith(".toml"))
 

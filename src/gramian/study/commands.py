@@ -1,0 +1,268 @@
+"""``gramian study plan``, ``gramian study run`` and ``gramian study status``."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import tyro
+
+from gramian.errors import UserError
+from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
+from gramian.study.hardware import Hardware, Share, divide
+from gramian.study.local import LocalExecutor, local_hardware, worker_environments
+from gramian.study.matching import match
+from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
+from gramian.study.run import Executor, run_study
+from gramian.study.spec import StudySpec, parse_study, read_study_text
+from gramian.study.status import reasons, survey, watch
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where a study is trained, and how its cells are packed."""
+
+    study: tyro.conf.Positional[str]
+    """paper, controls, kappa, minatar, smoke, or your own .toml."""
+    executor: Literal["local", "ray"] = "local"
+    """Processes of this machine, or a Ray cluster (extra 'ray')."""
+    ray_address: str = ""
+    """host:port of a Ray cluster; where it is left away, one that runs here is taken, or else one is started."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """What the learners run on; decided when the study is planned."""
+    workers: int = 0
+    """Populations that are trained at the same time; 0 takes one for each GPU or core, as far as memory goes."""
+    population: int = 0
+    """Most runs of a population; 0 takes what fits into the memory. Decided when the study is planned."""
+    torch_threads: int = 0
+    """Threads of torch for each population on the CPU, 1 where it is 0. Decided when the study is planned."""
+    checkpoint_replay: bool = True
+    """Save the replay, so that a resumed run is the one that was never interrupted. Decided with the plan."""
+    rate: float = 0.0
+    """Agent steps a second of a population, for the bill; 0 measures it."""
+    measure_s: float = 3.0
+    """Seconds to measure the rate of each kind of population."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "population", "torch_threads", "rate"):
+            if getattr(self, name) < 0:
+                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
+        if self.measure_s <= 0:
+            raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
+        if self.ray_address and self.executor != "ray":
+            raise UserError("--ray-address is for --executor ray; add it, or leave the address away")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Placement):
+    """What to plan, and for which hardware."""
+
+    out: Path | None = None
+    """Folder to write the plan to; where it is left away, it is only shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Placement):
+    """What to run, and on which hardware."""
+
+    out: Path
+    """Folder of the study, on a path that all nodes see; where there is one already, the run goes on with it."""
+    retries: int = 2
+    """How often a population that failed or was killed is taken up again."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.retries < 0:
+            raise UserError(f"--retries is {self.retries}; it must be 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusOptions:
+    """Which study to look at."""
+
+    folder: tyro.conf.Positional[Path]
+    """The one that was given as --out."""
+    once: bool = False
+    """Show it once, as text, and end; so it is where the output is no terminal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions:
+    """Which arm the others are matched to."""
+
+    folder: tyro.conf.Positional[Path]
+    """A study with a grid of κ for each penalty; the one that was given as --out."""
+    arm: str
+    """KIND[:KAPPA][:uncentered], one of the study's arms."""
+
+
+def plan_command(options: PlanOptions) -> int:
+    """Show what a study costs and how its cells are packed; write the plan where --out is given."""
+    text, spec = _read(options)
+    made = options.out is not None and (options.out / PLAN).exists()
+    plan, hardware, share = _plan(options, spec, options.out if made else None)
+    executor = _executor(options, hardware, share, plan, retries=0)
+    try:
+        _print_bill(options, plan, hardware, share, executor)
+    finally:
+        executor.close()
+    if spec.evaluation is not None:
+        kept = spec.evaluation
+        print(f"evaluation  kept apart: {len(kept.games)} games, seeds {', '.join(map(str, kept.seeds))}")
+    print()
+    for population in plan.populations:
+        print(f"{population.id}  {len(population.runs)} runs: {', '.join(run.name for run in population.runs)}")
+    if options.out is not None and not made:
+        write_plan(options.out, plan, text)
+        print(f"plan in {options.out}", file=sys.stderr)
+    return 0
+
+
+def run_command(options: RunOptions) -> int:
+    """Do what is not done of a study: games × arms × seeds."""
+    text, spec = _read(options)
+    made = (options.out / PLAN).exists()
+    plan, hardware, share = _plan(options, spec, options.out if made else None)
+    executor = _executor(options, hardware, share, plan, options.retries)
+    folder = options.out.resolve()
+    try:
+        if not made:
+            _print_bill(options, plan, hardware, share, executor)
+            plan = _settle(folder, plan, text, spec)
+        failures = run_study(folder, plan, executor)
+    except KeyboardInterrupt:
+        print("stopping; what is being trained is saved, and the same command goes on from there", file=sys.stderr)
+        raise
+    finally:
+        executor.close()
+    for line in reasons(survey(folder, plan)):
+        print(line, file=sys.stderr)
+    if failures:
+        cells = sum(len(plan.population(failure.population).runs) for failure in failures)
+        print(f"{cells} of {plan.cells} cells failed; the same command tries them again", file=sys.stderr)
+        return 1
+    print(f"study in {options.out}: all {plan.cells} cells are done", file=sys.stderr)
+    return 0
+
+
+def status_command(options: StatusOptions) -> int:
+    """Show how a study stands."""
+    watch(options.folder, read_plan(options.folder), once=options.once)
+    return 0
+
+
+def match_command(options: MatchOptions) -> int:
+    """Show at which κ each penalty leaves features of the same mean norm as an arm does."""
+    norm, matches = match(options.folder, read_plan(options.folder), options.arm)
+    print(f"mean feature norm of {options.arm}: {norm:.4g}")
+    for found in matches:
+        reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
+        kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
+        print(f"{found.penalty:<25} {kappa:<28} {reach}")
+    return 0
+
+
+def _read(options: Placement) -> tuple[str, StudySpec]:
+    text, base = read_study_text(options.study)
+    return text, parse_study(text, f"study '{options.study}'", base)
+
+
+def _plan(options: Placement, spec: StudySpec, folder: Path | None) -> tuple[Plan, Hardware, Share]:
+    """The plan in ``folder``, or a new one, with the hardware and its division."""
+    if folder is not None:
+        plan = read_plan(folder)
+        check_same(folder, plan, spec)
+        _check_decided(options, plan, folder)
+        largest = max(len(population.runs) * _run_bytes(plan, population) for population in _kinds(plan))
+        hardware = _hardware(options, plan.device)
+        return plan, hardware, divide(hardware, largest, options.workers, 1)
+    choices = {"torch_threads": options.torch_threads or 1, "checkpoint_replay": options.checkpoint_replay}
+    # one run each: what a run of every game needs, before it is known how many fit together
+    single = make_plan(spec, largest=1, device="cpu", **choices)  # type: ignore[arg-type]
+    hardware = _hardware(options, options.device)
+    needed = max(_run_bytes(single, population) for population in _kinds(single))
+    share = divide(hardware, needed, options.workers, options.population)
+    plan = make_plan(spec, largest=share.largest, device=hardware.device, at_once=share.at_once, **choices)  # type: ignore[arg-type]
+    return plan, hardware, share
+
+
+def _settle(folder: Path, plan: Plan, text: str, spec: StudySpec) -> Plan:
+    """Write the plan, or take the one that another process has written meanwhile."""
+    try:
+        write_plan(folder, plan, text)
+    except UserError:
+        if not (folder / PLAN).exists():
+            raise
+        plan = read_plan(folder)
+        check_same(folder, plan, spec)
+    return plan
+
+
+def _check_decided(options: Placement, plan: Plan, folder: Path) -> None:
+    """Options that decide the numbers cannot change once there is a plan."""
+    largest = max(len(population.runs) for population in plan.populations)
+    changed = {
+        f"--device {options.device}": options.device not in ("auto", plan.device),
+        f"--population {options.population}": 0 < options.population < largest,
+        f"--torch-threads {options.torch_threads}": options.torch_threads not in (0, plan.torch_threads),
+        "--no-checkpoint-replay": plan.checkpoint_replay and not options.checkpoint_replay,
+    }
+    for option, differs in changed.items():
+        if differs:
+            raise UserError(f"the plan in '{folder}' was made without {option}; leave it away, or name another folder")
+
+
+def _kinds(plan: Plan) -> list[Population]:
+    """The largest population of each kind."""
+    kinds: dict[str, Population] = {}
+    for population in sorted(plan.populations, key=lambda population: -len(population.runs)):
+        kinds.setdefault(kind_of(population), population)
+    return list(kinds.values())
+
+
+def _run_bytes(plan: Plan, population: Population) -> int:
+    return run_size(plan.config(population)).memory_bytes
+
+
+def _hardware(options: Placement, device: str) -> Hardware:
+    if options.executor == "local":
+        return local_hardware(device)
+    from gramian.study.ray_cluster import connect, ray_hardware
+
+    connect(options.ray_address)
+    return ray_hardware(device)
+
+
+def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, retries: int) -> Executor:
+    at_once = min(share.at_once, len(plan.populations))
+    if options.executor == "local":
+        environments = worker_environments(hardware, at_once, plan.torch_threads)
+        return LocalExecutor(environments, retries, emulator_threads=max(1, hardware.cores // at_once))
+    from gramian.study.ray_cluster import RayExecutor
+
+    cuda = hardware.device == "cuda"
+    largest = max(len(population.runs) * _run_bytes(plan, population) for population in _kinds(plan))
+    cores = max(plan.torch_threads, hardware.cores // share.at_once)
+    return RayExecutor(
+        retries,
+        emulator_threads=cores,
+        num_cpus=cores if options.workers and not cuda else plan.torch_threads,
+        num_gpus=min(1.0, hardware.places / share.at_once) if cuda else 0.0,
+        memory_bytes=0 if cuda else largest,
+    )
+
+
+def _print_bill(options: Placement, plan: Plan, hardware: Hardware, share: Share, executor: Executor) -> None:
+    if options.rate:
+        known, source = stated(options.rate), "at the rate that was given"
+    else:
+
+        def known(population: Population) -> Measured:
+            print(f"measuring {len(population.runs)} × {population.games[0]} ...", file=sys.stderr, flush=True)
+            found = executor.call(
+                "measure", plan=mapping, population=population.id, seconds=options.measure_s, emulator_threads=0
+            )
+            return Measured(**found)
+
+        mapping, source = to_mapping(plan), f"measured for {options.measure_s:g} s, logs and checkpoints not counted"
+    print(make_bill(plan, share.at_once, hardware.name, known, source), flush=True)

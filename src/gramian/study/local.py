@@ -1,0 +1,219 @@
+"""The executor of one machine: long-lived worker processes, each with its share of the cores and its GPU."""
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gramian.errors import UserError
+from gramian.study.hardware import Hardware
+from gramian.study.work import Outcome
+
+GPUS = "CUDA_VISIBLE_DEVICES"
+
+
+class WorkerDied(Exception):  # noqa: N818 - it names what happened
+    """A worker process ended before it had answered."""
+
+
+class Worker:
+    """One worker process; it is started when it is first needed, and again after it has died.
+
+    Parameters
+    ----------
+    environment
+        Environment variables to set beside those of this process.
+    """
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = {**os.environ, **environment}
+        self._process: subprocess.Popen[str] | None = None
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        """Let the process do one of `gramian.study.work.FUNCTIONS`.
+
+        Raises
+        ------
+        UserError
+            If the function raised it.
+        WorkerDied
+            If the process ended.
+        """
+        if self._process is None or self._process.poll() is not None:
+            # A session of its own: Ctrl-C reaches us alone, and we tell the workers.
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "gramian.study.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                encoding="utf-8",
+                env=self._environment,
+                start_new_session=True,
+            )
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            print(json.dumps({"function": function, "arguments": arguments}), file=process.stdin, flush=True)
+            line = process.stdout.readline()
+        except (OSError, ValueError):  # it died, or `stop` closed its input
+            line = ""
+        if not line:
+            raise WorkerDied(_ending(process.wait()))
+        reply = json.loads(line)
+        if "complaint" in reply:
+            raise UserError(reply["complaint"])
+        return reply["result"]
+
+    def stop(self) -> None:
+        """Ask the process to save and end; does not wait for it."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):  # it is dead already
+                self._process.stdin.close()
+
+    def wait(self) -> None:
+        """Wait for the end of the process."""
+        if self._process is not None:
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self._process is not None:
+            self._process.kill()
+
+
+def local_hardware(device: str) -> Hardware:
+    """What this machine has, as a process of its own finds it: ours would keep a part of the GPU.
+
+    Parameters
+    ----------
+    device
+        ``cpu``, ``cuda`` or ``auto``: CUDA where there is one.
+    """
+    worker = Worker({})
+    try:
+        found = worker.call("probe", device=device)
+    except WorkerDied as error:
+        raise UserError(f"cannot look at device {device!r}: the process that was to do it {error}") from error
+    finally:
+        worker.stop()
+        worker.wait()
+    gpus = found["gpus"]
+    return Hardware(
+        device=found["device"],
+        name=found["name"],
+        places=gpus or found["cores"],
+        units=gpus or 1,
+        free_bytes=found["free_bytes"],
+        cores=found["cores"],
+    )
+
+
+def worker_environments(hardware: Hardware, workers: int, torch_threads: int) -> list[dict[str, str]]:
+    """Environment variables that give each worker its threads and its GPU; GPUs are shared where they are too few.
+
+    Examples
+    --------
+    >>> worker_environments(Hardware("cpu", "CPU", 2, 1, 10**9, 2), workers=2, torch_threads=1)
+    [{'OMP_NUM_THREADS': '1'}, {'OMP_NUM_THREADS': '1'}]
+    """
+    threads = {"OMP_NUM_THREADS": str(torch_threads)}
+    if hardware.device != "cuda":
+        return [threads] * workers
+    visible = os.environ[GPUS].split(",") if os.environ.get(GPUS) else [str(gpu) for gpu in range(hardware.places)]
+    return [threads | {GPUS: visible[worker % hardware.places]} for worker in range(workers)]
+
+
+class LocalExecutor:
+    """Workers of this machine.
+
+    Parameters
+    ----------
+    environments
+        One for each worker: the variables that give it its GPU.
+    retries
+        How often a population that failed is taken up again.
+    emulator_threads
+        Of each worker.
+    """
+
+    def __init__(self, environments: Sequence[Mapping[str, str]], retries: int, emulator_threads: int) -> None:
+        self._workers = [Worker(environment) for environment in environments]
+        self._retries, self._emulator_threads = retries, emulator_threads
+        self._stopping = threading.Event()
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        """Let the first worker do something."""
+        try:
+            return self._workers[0].call(function, **arguments)
+        except WorkerDied as error:
+            raise UserError(f"the worker that was to {function} ended: {error}") from error
+
+    def run(self, study: Path, populations: Sequence[str]) -> Iterator[Outcome]:
+        """Do the populations; gives what came of each as it becomes known."""
+        waiting = deque(populations)
+        retries = dict.fromkeys(populations, self._retries)
+        outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+
+        def serve(worker: Worker) -> None:
+            while not self._stopping.is_set():
+                try:
+                    population = waiting.popleft()
+                except IndexError:
+                    return
+                outcome = self._perform(worker, study, population)
+                if outcome.state == "failed" and retries[population] > 0 and not self._stopping.is_set():
+                    retries[population] -= 1
+                    waiting.append(population)
+                else:
+                    outcomes.put(outcome)
+
+        for worker in self._workers[: len(populations)]:
+            threading.Thread(target=serve, args=(worker,), daemon=True).start()
+        for _ in populations:
+            yield outcomes.get()
+
+    def _perform(self, worker: Worker, study: Path, population: str) -> Outcome:
+        try:
+            reply = worker.call(
+                "perform", study=str(study), population=population, emulator_threads=self._emulator_threads
+            )
+        except WorkerDied as error:
+            return Outcome(population, "failed", f"its process {error}")
+        except UserError as error:
+            return Outcome(population, "failed", str(error))
+        return Outcome(**reply)
+
+    def close(self) -> None:
+        """Stop the workers, after they have saved what they were training; a second Ctrl-C does not wait for that."""
+        self._stopping.set()
+        for worker in self._workers:
+            worker.stop()
+        try:
+            for worker in self._workers:
+                worker.wait()
+        except KeyboardInterrupt:
+            for worker in self._workers:
+                worker.kill()
+            raise
+
+
+def _ending(code: int) -> str:
+    """Say how a process ended.
+
+    Examples
+    --------
+    >>> _ending(-9), _ending(1)
+    ('was killed by SIGKILL', 'ended with exit code 1')
+    """
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

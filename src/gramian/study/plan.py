@@ -1,0 +1,258 @@
+"""The plan of a study: its cells packed into populations, once and for all.
+
+A population is the unit of placement, checkpoint, retry and resume. Its members and their order decide the numbers to
+the last bit, so ``plan.json`` is written once, when the study's folder is made, and never again.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gramian.deep.config import Config, RunSpec, Settings, settings_from
+from gramian.deep.session import run_from
+from gramian.errors import UserError
+from gramian.files import output_folder, replace_text
+from gramian.study.spec import StudySpec
+
+FORMAT = 1
+PLAN = "plan.json"
+STUDY = "study.toml"
+POPULATIONS = "populations"
+
+
+@dataclass(frozen=True)
+class Population:
+    """Cells that are trained together."""
+
+    id: str
+    runs: tuple[RunSpec, ...]
+
+    @property
+    def games(self) -> list[str]:
+        """The games that it plays, each once."""
+        return list(dict.fromkeys(run.game.name for run in self.runs))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that decides the numbers of a study."""
+
+    title: str
+    preset: str
+    settings: Settings
+    device: str
+    """``cpu`` or ``cuda``."""
+    torch_threads: int
+    """Of each population, on the CPU."""
+    checkpoint_replay: bool
+    """Save the replay too, so that a resumed population is the one that was never interrupted."""
+    populations: tuple[Population, ...]
+
+    @property
+    def cells(self) -> int:
+        """The number of runs."""
+        return sum(len(population.runs) for population in self.populations)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Population]:
+        return {population.id: population for population in self.populations}
+
+    def population(self, identifier: str) -> Population:
+        """The population of this name."""
+        return self._by_id[identifier]
+
+    def config(self, population: Population) -> Config:
+        """What `gramian.deep.session.train` needs to know of a population."""
+        return Config(self.preset, self.settings, population.runs)
+
+
+def make_plan(
+    spec: StudySpec, *, largest: int, device: str, torch_threads: int, checkpoint_replay: bool, at_once: int = 1
+) -> Plan:
+    """Pack the cells of a study.
+
+    Parameters
+    ----------
+    spec
+        The study.
+    largest
+        The most runs that fit into one population.
+    device
+        ``cpu`` or ``cuda``.
+    torch_threads
+        Of each population, on the CPU.
+    checkpoint_replay
+        Save the replay with the checkpoints.
+    at_once
+        Populations that can be trained at the same time: there are that many at least, where there are enough cells.
+
+    Examples
+    --------
+    >>> from gramian.study.spec import load_study
+    >>> plan = make_plan(load_study("paper"), largest=19, device="cuda", torch_threads=1, checkpoint_replay=True)
+    >>> [len(population.runs) for population in plan.populations][-3:], len(plan.populations)
+    ([18, 18, 9], 25)
+    """
+    largest = max(1, min(largest, -(-len(spec.cells) // at_once)))
+    packed = [runs for cells in _together(spec.cells) for runs in pack(cells, largest)]
+    digits = max(3, len(str(len(packed) - 1)))
+    populations = tuple(Population(f"p{number:0{digits}}", runs) for number, runs in enumerate(packed))
+    plan = Plan(spec.title, spec.preset, spec.settings, device, torch_threads, checkpoint_replay, populations)
+    for population in populations:
+        plan.config(population)  # refuses what cannot be trained
+    return plan
+
+
+def _together(cells: Sequence[RunSpec]) -> Iterator[list[RunSpec]]:
+    """Cells that may share a population: their observations have the same shape. All Atari games do."""
+    groups: dict[str, list[RunSpec]] = {}
+    for cell in cells:
+        groups.setdefault("atari" if cell.game.kind == "atari" else cell.game.name, []).append(cell)
+    yield from groups.values()
+
+
+def pack(cells: Sequence[RunSpec], largest: int) -> list[tuple[RunSpec, ...]]:
+    """Cells in populations of at most ``largest``, as even as can be; a game is split only where it must be.
+
+    Examples
+    --------
+    >>> from gramian.deep.arms import Arm
+    >>> from gramian.deep.config import population
+    >>> cells = population(["pong", "qbert", "hero"], [Arm("dqn")], [0, 1])
+    >>> [[run.name for run in runs] for runs in pack(cells, 5)]
+    [['pong-dqn-s0', 'pong-dqn-s1', 'qbert-dqn-s0', 'qbert-dqn-s1'], ['hero-dqn-s0', 'hero-dqn-s1']]
+    """
+    games: dict[str, list[RunSpec]] = {}
+    for cell in cells:
+        games.setdefault(cell.game.name, []).append(cell)
+    own = max(len(runs) for runs in games.values())
+    if own > largest:
+        return [tuple(part) for runs in games.values() for part in _evenly(runs, -(-len(runs) // largest))]
+    parts = -(-len(games) // (largest // own))
+    return [tuple(cell for runs in part for cell in runs) for part in _evenly(list(games.values()), parts)]
+
+
+def _evenly(items: Sequence[Any], parts: int) -> Iterator[Sequence[Any]]:
+    size, longer = divmod(len(items), parts)
+    start = 0
+    for part in range(parts):
+        end = start + size + (part < longer)
+        yield items[start:end]
+        start = end
+
+
+def to_mapping(plan: Plan) -> dict[str, Any]:
+    """The content of ``plan.json``."""
+    return {
+        "format": FORMAT,
+        "title": plan.title,
+        "preset": plan.preset,
+        "device": plan.device,
+        "torch_threads": plan.torch_threads,
+        "checkpoint_replay": plan.checkpoint_replay,
+        "populations": [
+            {
+                "id": population.id,
+                "runs": [{"game": run.game.name, "arm": str(run.arm), "seed": run.seed} for run in population.runs],
+            }
+            for population in plan.populations
+        ],
+        "settings": asdict(plan.settings),
+    }
+
+
+def from_mapping(saved: Mapping[str, Any], where: str) -> Plan:
+    """Undo `to_mapping`."""
+    if saved["format"] != FORMAT:
+        raise UserError(f"{where} has format {saved['format']}, not {FORMAT}; use the version that wrote it")
+    settings = settings_from(saved["settings"], where)
+    return Plan(
+        title=saved["title"],
+        preset=saved["preset"],
+        settings=settings,
+        device=saved["device"],
+        torch_threads=saved["torch_threads"],
+        checkpoint_replay=saved["checkpoint_replay"],
+        populations=tuple(
+            Population(entry["id"], tuple(run_from(run, settings) for run in entry["runs"]))
+            for entry in saved["populations"]
+        ),
+    )
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of the study in ``folder``.
+
+    Raises
+    ------
+    UserError
+        If there is none, or if it is damaged.
+    """
+    path = folder / PLAN
+    try:
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        return from_mapping(saved, f"'{path}'")
+    except OSError as error:
+        raise UserError(f"'{folder}' holds no study; name the folder that was given as --out") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"'{path}' is damaged ({error}); plan the study anew in another folder") from error
+
+
+def write_plan(folder: Path, plan: Plan, study_text: str) -> None:
+    """Make the folder of a study. The plan goes last: a folder without it holds no study.
+
+    Of several processes that do so at the same time, one succeeds.
+
+    Raises
+    ------
+    UserError
+        If there is a study in it already, or if it cannot be written.
+    """
+    taken = UserError(f"'{folder}' holds a study already; name another folder")
+    if (folder / PLAN).exists():
+        raise taken
+    output_folder(folder)
+    with tempfile.TemporaryDirectory(prefix=".plan-", dir=folder) as own:
+        whole = Path(own) / PLAN
+        replace_text(whole, json.dumps(to_mapping(plan), indent=1) + "\n")
+        replace_text(folder / STUDY, study_text)
+        try:
+            (folder / PLAN).hardlink_to(whole)  # unlike a rename, it fails where there is one already
+        except FileExistsError:
+            raise taken from None
+
+
+def check_same(folder: Path, plan: Plan, spec: StudySpec) -> None:
+    """Make sure that ``spec`` is the study that was planned in ``folder``.
+
+    Raises
+    ------
+    UserError
+        If it is another one; the message names the first difference.
+    """
+    planned = {run.name for population in plan.populations for run in population.runs}
+    wanted = {run.name for run in spec.cells}
+    difference = ""
+    if missing := sorted(wanted - planned):
+        difference = f"it has no run {missing[0]!r}"
+    elif more := sorted(planned - wanted):
+        difference = f"it also has the run {more[0]!r}"
+    elif plan.preset != spec.preset:
+        difference = f"its preset is {plan.preset!r}, not {spec.preset!r}"
+    elif plan.settings != spec.settings:
+        before, now = _flat(asdict(plan.settings)), _flat(asdict(spec.settings))
+        name = next(name for name in now if now[name] != before.get(name))
+        difference = f"its {name} is {before.get(name)!r}, not {now[name]!r}"
+    if difference:
+        raise UserError(f"'{folder}' holds another study: {difference}; name another folder")
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        flat |= _flat(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {prefix + name: value}
+    return flat

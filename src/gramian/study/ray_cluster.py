@@ -1,0 +1,167 @@
+"""The executor of a Ray cluster: one task for each population.
+
+Ray places the tasks, notices when a worker or a node dies, and takes the task up again elsewhere; the population then
+goes on from its last checkpoint. The study's folder must lie on a path that all nodes see.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from gramian.errors import UserError, WorkFailed
+from gramian.study.hardware import Hardware
+from gramian.study.work import FUNCTIONS, Outcome, perform
+
+SAVING_S = 120.0
+"""How long tasks that are told to stop may take to save."""
+
+
+def connect(address: str) -> None:
+    """Join a Ray cluster, or start one on this machine.
+
+    Parameters
+    ----------
+    address
+        ``host:port`` or ``auto``; where it is empty, a cluster that runs here is taken, or else one is started.
+
+    Raises
+    ------
+    UserError
+        If Ray is not installed, or if there is no cluster at ``address``.
+    """
+    if find_spec("ray") is None:
+        raise UserError("--executor ray needs Ray; it comes with: pip install 'gramian[ray]'")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    import ray
+
+    if ray.is_initialized():
+        return
+    try:
+        ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        why = " ".join(str(error).split())
+        raise UserError(f"cannot join a Ray cluster at {address or 'this machine'!r}: {why}") from error
+
+
+def ray_hardware(device: str) -> Hardware:
+    """What the cluster has; a task on one of its nodes looks at the device there.
+
+    Parameters
+    ----------
+    device
+        ``cpu``, ``cuda`` or ``auto``: CUDA where any node has a GPU.
+    """
+    import ray
+
+    nodes = [node for node in ray.nodes() if node["Alive"]]
+    total = ray.cluster_resources()
+    gpus, cores = int(total.get("GPU", 0)), max(1, int(total.get("CPU", 1)))
+    if device == "cuda" and not gpus:
+        raise UserError("device 'cuda' is not there: no node of the Ray cluster has a GPU; choose cpu or auto")
+    cuda = gpus > 0 and device != "cpu"
+    found = _ask("probe", {"device": "cuda" if cuda else "cpu"}, num_gpus=1 if cuda else 0)
+    return Hardware(
+        device=found["device"],
+        name=found["name"],
+        places=gpus if cuda else cores,
+        units=gpus if cuda else len(nodes),
+        free_bytes=found["free_bytes"],
+        cores=cores,
+    )
+
+
+class RayExecutor:
+    """Tasks on the cluster that this process has joined.
+
+    Parameters
+    ----------
+    retries
+        How often Ray takes up a population again that failed, or whose process or node died.
+    emulator_threads
+        Of each task.
+    num_cpus, num_gpus, memory_bytes
+        What Ray keeps free for each task; memory is the node's, not the GPU's.
+    """
+
+    def __init__(
+        self, retries: int, emulator_threads: int, *, num_cpus: float, num_gpus: float, memory_bytes: int
+    ) -> None:
+        self._emulator_threads = emulator_threads
+        self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
+        self._retries = retries
+        self._pending: dict[Any, str] = {}
+        self._check_feasible()
+
+    def _check_feasible(self) -> None:
+        """Ray waits for ever for a node that can take a task; better to say at once that there is none."""
+        import ray
+
+        names = {"num_cpus": "CPU", "num_gpus": "GPU", "memory": "memory"}
+        needed = {names[name]: amount for name, amount in self._placed.items() if amount}
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        if not any(all(node.get(name, 0) >= amount for name, amount in needed.items()) for node in nodes):
+            asked = ", ".join(f"{name} {amount:,}" for name, amount in needed.items())
+            raise UserError(f"no node of the Ray cluster has what a population needs ({asked}); lower --population")
+
+    def call(self, function: str, **arguments: Any) -> Any:
+        """Let some node do something, with the resources of a population."""
+        return _ask(function, arguments, **self._placed)
+
+    def run(self, study: Path, populations: Sequence[str]) -> Iterator[Outcome]:
+        """Do the populations; gives what came of each as it becomes known."""
+        import ray
+
+        task = ray.remote(_perform).options(
+            **self._placed, max_retries=self._retries, retry_exceptions=[WorkFailed], name="population"
+        )
+        for population in populations:
+            self._pending[task.remote(str(study), population, self._emulator_threads)] = population
+        while self._pending:
+            (finished, *_), _ = ray.wait(list(self._pending), num_returns=1)
+            population = self._pending.pop(finished)
+            try:
+                yield Outcome(**ray.get(finished))
+            except ray.exceptions.RayTaskError as error:
+                yield Outcome(population, "failed", " ".join(str(error.cause).split()))
+            except ray.exceptions.RayError as error:
+                why = " ".join(str(error).split()).partition(". ")[0]
+                yield Outcome(population, "failed", f"{type(error).__name__}: {why}")
+
+    def close(self) -> None:
+        """Tell the tasks that are left to stop; those at work save first."""
+        import ray
+
+        for task in self._pending:
+            ray.cancel(task, force=False)
+        if self._pending:
+            ray.wait(list(self._pending), num_returns=len(self._pending), timeout=SAVING_S)
+            self._pending.clear()
+        ray.shutdown()
+
+
+def _ask(function: str, arguments: dict[str, Any], **placed: float) -> Any:
+    import ray
+
+    reply = ray.get(ray.remote(_call).options(**placed).remote(function, arguments))
+    if "complaint" in reply:
+        raise UserError(reply["complaint"])
+    return reply["result"]
+
+
+def _call(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """On a node: one of `gramian.study.work.FUNCTIONS`."""
+    try:
+        return {"result": FUNCTIONS[function](**arguments)}
+    except UserError as error:
+        return {"complaint": str(error)}
+
+
+def _perform(study: str, population: str, emulator_threads: int) -> dict[str, Any]:
+    """On a node: do a population; a failure is raised, so that Ray tries again."""
+    outcome = perform(study, population, emulator_threads)
+    if outcome["state"] == "failed":
+        raise WorkFailed(outcome["reason"])
+    return outcome

@@ -1,0 +1,68 @@
+"""Small studies, and what makes two of them the same."""
+
+import json
+import os
+import subprocess
+import sys
+
+from gramian.study.attempts import attempts
+from gramian.study.plan import POPULATIONS, make_plan, read_plan, write_plan
+from gramian.study.spec import parse_study
+from tests.deep.sessions import fingerprint
+
+ARMS = '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "decor"\n[[arms]]\nkind = "gram"\n'
+
+
+def tiny(seeds=2, frames=300, extra="", arms=ARMS):
+    """The text of a study of 3 × ``seeds`` cells of CartPole."""
+    return (
+        f'title = "Tiny"\npreset = "tiny"\nframes = {frames}\ngames = ["cartpole"]\nseeds = {list(range(seeds))}\n'
+        f"{arms}{extra}"
+    )
+
+
+def plan_of(spec, **choices):
+    return make_plan(spec, **({"largest": 9, "device": "cpu", "torch_threads": 1, "checkpoint_replay": True} | choices))
+
+
+def planned(folder, text=None, largest=3):
+    """A study's folder with its plan."""
+    text = tiny() if text is None else text
+    plan = plan_of(parse_study(text, "a test"), largest=largest)
+    write_plan(folder, plan, text)
+    return plan
+
+
+def environment():
+    """Workers import what this process imports."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OMP_NUM_THREADS": "1"}
+
+
+def start(*arguments):
+    """Begin ``gramian study`` in a process of its own."""
+    command = [sys.executable, "-m", "gramian", "study", *map(str, arguments)]
+    return subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def fingerprints(study):
+    """Hashes of everything in a study that must be the same bytes, by population."""
+    return {entry.id: fingerprint(study / POPULATIONS / entry.id) for entry in read_plan(study).populations}
+
+
+def events(study, population):
+    return [attempt.event for attempt in attempts(study, population)]
+
+
+def assert_every_cell_done_exactly_once(study):
+    """No cell is missing, and each population was finished by one process, after which none took it up again."""
+    plan = read_plan(study)
+    for population in plan.populations:
+        past = events(study, population.id)
+        assert past.count("finished") == 1
+        assert (past[0], past[-1]) == ("started", "finished")
+        folders = {path.parent.name: path.parent for path in study.glob(f"populations/{population.id}/*/status.json")}
+        assert folders.keys() == {run.name for run in population.runs}
+        for folder in folders.values():
+            assert json.loads((folder / "status.json").read_text())["state"] == "done"
+            assert len(json.loads((folder / "provenance.json").read_text())) <= past.count("started")
+    return plan

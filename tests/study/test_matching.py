@@ -1,0 +1,66 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gramian.cli import main
+from gramian.errors import UserError
+from gramian.study.matching import feature_norms, match, matched_kappa
+from gramian.study.plan import POPULATIONS
+from gramian.study.work import perform
+from tests.study.studies import planned, tiny
+
+GRID = '[[arms]]\nkind = "gram"\nkappa = 1\n[[arms]]\nkind = "l2"\nkappas = [0.01, 0.1, 1]\n'
+
+
+@given(kappa=st.floats(0.02, 29), power=st.floats(0.1, 2), scale=st.floats(0.1, 100))
+def test_a_power_law_is_matched_exactly(kappa, power, scale):
+    norms = {grid: scale * grid**-power for grid in (0.01, 0.1, 1.0, 10.0, 30.0)}
+    assert math.isclose(matched_kappa(norms, scale * kappa**-power), kappa, rel_tol=1e-9)
+
+
+def test_a_norm_outside_of_the_grid_is_not_extrapolated():
+    assert matched_kappa({0.1: 8.0, 10.0: 2.0}, 1.0) is None
+
+
+def invented(study, plan, norm):
+    """Give every run of a study the feature norm ``norm(run)``, and say that it is done."""
+    for population in plan.populations:
+        for run in population.runs:
+            folder = study / POPULATIONS / population.id / run.name
+            folder.mkdir(parents=True)
+            (folder / "status.json").write_text('{"state": "done", "agent_steps": 300, "reason": ""}')
+            rows = ["100.0"] * 3 + [repr(norm(run))]  # only the last quarter counts
+            (folder / "metrics.csv").write_text("frames,feature_norm\n" + "".join(f"1,{row}\n" for row in rows))
+
+
+def test_arms_are_matched_by_the_geometric_mean_over_runs_of_their_last_norms(tmp_path):
+    study = tmp_path / "study"
+    plan = planned(study, tiny(arms=GRID))
+    at = {("gram", 1.0): 4.0, ("l2", 0.01): 16.0, ("l2", 0.1): 8.0, ("l2", 1.0): 2.0}
+    invented(study, plan, lambda run: at[run.arm.kind, run.arm.kappa] * (2.0 if run.seed else 0.5))
+    norm, (found,) = match(study, plan, "gram:1")
+    assert norm == pytest.approx(4.0)
+    assert (found.penalty, found.kappa) == ("l2", pytest.approx(10**-0.5))
+
+
+def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
+    plan = planned(tmp_path / "study", tiny(arms=GRID))
+    perform(str(tmp_path / "study"), "p000", 1)
+    assert [str(arm) for arm in feature_norms(tmp_path / "study", plan)] == ["gram:1.0"]
+    with pytest.raises(UserError, match=r"has runs in .* that are not done; finish them first"):
+        match(tmp_path / "study", plan, "l2:1")
+    with pytest.raises(UserError, match=r"unknown arm of this study 'gram:2.0'; did you mean 'gram:1.0'"):
+        match(tmp_path / "study", plan, "gram:2")
+
+
+def test_the_command_prints_a_line_for_each_penalty(tmp_path, capsys):
+    study = tmp_path / "study"
+    plan = planned(study, tiny(arms=GRID))
+    invented(study, plan, lambda run: 1.0 if run.arm.kind == "gram" else 5.0 - run.arm.kappa)
+    assert main(["study", "match", str(study), "--arm", "gram:1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "mean feature norm of gram:1: 1"
+    assert lines[1].startswith("l2")
+    assert "the grid does not reach it" in lines[1]

@@ -1,0 +1,133 @@
+"""A real Ray cluster of two nodes, on which workers and nodes are killed."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from gramian.study.attempts import attempts
+from gramian.study.plan import read_plan
+from tests.study.studies import (
+    assert_every_cell_done_exactly_once,
+    environment,
+    events,
+    fingerprints,
+    start,
+    tiny,
+)
+
+pytest.importorskip("ray")
+
+OPTIONS = ("--rate", "1000", "--device", "cpu", "--population", "2", "--retries", "5")
+NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """Two nodes that work and a head that does not, all on this machine."""
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])  # nodes import what this process imports
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    made = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0})
+    try:
+        yield made, [made.add_node(**NODE) for _ in range(2)]
+    finally:
+        made.shutdown()
+
+
+@pytest.fixture
+def study(tmp_path):
+    path = tmp_path / "tiny.toml"
+    path.write_text(tiny(seeds=3, frames=1_500))
+    return path, tmp_path / "study"
+
+
+def finish(process):
+    output, said = process.communicate(timeout=300)
+    assert process.returncode == 0, output + said
+
+
+def wait_for_checkpoint(study, process, *, after=()):
+    """A population that is in the middle of its training and not among ``after``, with the process that trains it."""
+    while process.poll() is None:
+        for path in study.glob("populations/*/checkpoints/*.json"):
+            population = path.parts[-3]
+            past = attempts(study, population)
+            if past[-1].event == "started" and (population, past[-1].pid) not in after:
+                return population, past[-1].pid
+        time.sleep(0.02)
+    raise AssertionError(f"the study was over too soon: {process.communicate()}")
+
+
+@pytest.mark.slow
+def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_path):
+    made, nodes = cluster
+    path, folder = study
+    finish(start("run", path, "--out", tmp_path / "undisturbed", *OPTIONS))
+
+    process = start("run", path, "--out", folder, *OPTIONS, "--executor", "ray", "--ray-address", made.address)
+    population, pid = wait_for_checkpoint(folder, process)
+    os.kill(pid, signal.SIGKILL)
+    lost = wait_for_checkpoint(folder, process, after=[(population, pid)])
+    made.remove_node(nodes[1], allow_graceful=False)
+    made.remove_node(nodes[0], allow_graceful=False)  # whichever it was on: then there is none left
+    made.add_node(**NODE)
+    finish(process)
+
+    plan = assert_every_cell_done_exactly_once(folder)
+    begun = {entry.id: events(folder, entry.id).count("started") for entry in plan.populations}
+    assert begun[population] >= 2
+    assert begun[lost[0]] >= 2
+    assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
+def test_what_no_node_can_take_is_refused_at_once(cluster, study):
+    path, folder = study
+    options = (*OPTIONS, "--torch-threads", "2", "--executor", "ray", "--ray-address", cluster[0].address)
+    process = start("run", path, "--out", folder, *options)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    assert "no node of the Ray cluster has what a population needs (CPU 2" in said
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(cluster, study):
+    made, _ = cluster
+    path, folder = study
+    arguments = ("run", path, "--out", folder, *OPTIONS, "--executor", "ray", "--ray-address", made.address)
+    process = start(*arguments)
+    population, _ = wait_for_checkpoint(folder, process)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert events(folder, population)[-1] == "interrupted"
+    broken = read_plan(folder).populations[-1].id
+    (folder / "populations" / broken).write_text("a file where a folder should be")
+    process = start(*arguments, "--retries", "1")
+    said = process.communicate(timeout=300)[1]
+    assert process.returncode == 1
+    assert f"{broken}/" in said
+    assert "it is a file" in said
+    assert events(folder, broken) == ["started", "failed"] * 2
+
+
+@pytest.mark.slow
+def test_a_cluster_is_started_where_there_is_none(study, monkeypatch):
+    path, folder = study
+    path.write_text(tiny(seeds=1))
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    finish(start("run", path, "--out", folder, *OPTIONS, "--executor", "ray"))
+    assert_every_cell_done_exactly_once(folder)
+
+
+@pytest.mark.slow
+def test_an_address_where_there_is_no_cluster_is_one_line(study):
+    path, folder = study
+    process = start("run", path, "--out", folder, *OPTIONS, "--executor", "ray", "--ray-address", "nowhere")
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 2
+    assert said.splitlines()[-1].startswith("gramian: cannot join a Ray cluster at 'nowhere'")

@@ -1,0 +1,130 @@
+import pytest
+
+from gramian.deep.config import load_preset
+from gramian.deep.games import PAPER_TITLES
+from gramian.errors import UserError
+from gramian.study.spec import load_study, parse_study, study_names
+from tests.study.studies import tiny
+
+
+def parsed(text):
+    return parse_study(text, "study 'x'")
+
+
+def test_cells_are_games_times_arms_times_seeds_in_this_order():
+    names = [cell.name for cell in parsed(tiny(seeds=2)).cells]
+    assert names == [f"cartpole-{arm}-s{seed}" for arm in ("dqn", "decor-k0.01", "gram-k0.01") for seed in (0, 1)]
+
+
+def test_an_arm_expands_to_its_kappas_and_centrings():
+    spec = parsed(tiny(arms='[[arms]]\nkind = "gram"\nkappas = [0.1, 1]\ncentered = [true, false]\n'))
+    assert [str(arm) for arm in spec.arms] == ["gram:0.1", "gram:1.0", "gram:0.1:uncentered", "gram:1.0:uncentered"]
+
+
+def test_an_arm_without_kappa_takes_the_presets():
+    assert parsed(tiny()).arms[2].kappa == load_preset("tiny").kappa
+
+
+def test_frames_and_settings_override_the_preset_and_nothing_else_changes():
+    spec = parsed(tiny(500, 77, "[settings]\nn_step = 3\n[settings.environment.cartpole]\nmax_episode_steps = 7"))
+    settings = spec.settings
+    assert (settings.frames, settings.n_step, settings.environment.cartpole.max_episode_steps) == (77, 3, 7)
+    assert settings.batch_size == load_preset("tiny").batch_size
+
+
+def test_a_preset_of_your_own_is_seen_from_the_studys_file(tmp_path):
+    (tmp_path / "mine.toml").write_text("frames = 77\n")
+    (tmp_path / "study.toml").write_text(tiny().replace('"tiny"', '"mine.toml"').replace("frames = 300\n", ""))
+    assert load_study(str(tmp_path / "study.toml")).settings.frames == 77
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("seeds =", "seed =", "unknown key in study 'x': 'seed'; did you mean 'seeds'?"),
+        ('"dqn"', '"dqn"\nkapa = 1', "unknown key in arms of study 'x': 'kapa'; did you mean 'kappa'?"),
+        ('"decor"', '"dekor"', "unknown arm 'dekor'; did you mean 'decor'?"),
+        ('["cartpole"]', '["cartpol"]', "unknown game 'cartpol'; did you mean 'cartpole'?"),
+        ('["cartpole"]', '"pong"', "games in study 'x' is 'pong'; it must be a list of names, at least one"),
+        ('["cartpole"]', "[]", "games in study 'x' is []; it must be a list of names, at least one"),
+        ('["cartpole"]', '["cartpole", "CartPole"]', "game 'cartpole' stands twice in study 'x'; name it once"),
+        ("[0, 1]", "[0, 0]", "seed 0 stands twice in study 'x'; name it once"),
+        ("[0, 1]", "[0.5]", "a seed in study 'x' is 0.5; it must be a whole number, 0 or more"),
+        ("[0, 1]", "[-1]", "a seed in study 'x' is -1; it must be a whole number, 0 or more"),
+        ('"tiny"', '"tinny"', "unknown preset 'tinny'; did you mean 'tiny'?"),
+        ('preset = "tiny"\n', "", "preset is missing in study 'x'"),
+        ("frames = 300", 'frames = "many"', "frames in settings of study 'x' is 'many'; it must be of type int"),
+        ('"gram"', '"gram"\nkappa = "big"', "kappa of arm 'gram' in study 'x' is 'big'; it must be a number"),
+        ('"gram"', '"gram"\nkappa = -1', "kappa of arm 'gram' is -1.0; it must be a finite number, 0 or more"),
+        ('"gram"', '"gram"\nkappa = 1\nkappas = [1]', "arm 'gram' in study 'x' has both kappa and kappas; keep one"),
+        (
+            '"gram"',
+            '"gram"\ncentered = "no"',
+            "centered of arm 'gram' in study 'x' is 'no'; it must be true, false or a list of them",
+        ),
+        ('"gram"', '"l2"\ncentered = false', "arm 'l2' has no centring; leave 'centered' away in study 'x'"),
+        ('"gram"', '"decor"', "arm 'decor:0.01' stands twice in study 'x'; name it once"),
+        ('"dqn"', '"dqn"\nkappa = 1', "arm 'dqn' has no penalty, so its kappa cannot be 1.0; choose 'gram'"),
+        ('"Tiny"', "Tiny", "study 'x' is not valid TOML: Invalid value (at line 1, column 9)"),
+    ],
+)
+def test_bad_input_gets_one_line(old, new, complaint):
+    assert old in tiny()
+    with pytest.raises(UserError) as raised:
+        parsed(tiny().replace(old, new))
+    assert str(raised.value) == complaint
+
+
+def test_frames_may_not_stand_twice():
+    with pytest.raises(UserError, match="frames stands twice in study 'x'"):
+        parsed(tiny(extra="[settings]\nframes = 1\n"))
+
+
+def test_games_and_seeds_that_are_kept_for_evaluation_may_not_be_used():
+    kept = '[evaluation]\ngames = ["{}"]\nseeds = [{}]\n'
+    assert parsed(tiny(extra=kept.format("pong", 7))).evaluation.seeds == (7,)
+    with pytest.raises(UserError, match="game 'cartpole' is kept for evaluation and stands in study 'x'"):
+        parsed(tiny(extra=kept.format("cartpole", 7)))
+    with pytest.raises(UserError, match="seed 1 is kept for evaluation"):
+        parsed(tiny(extra=kept.format("pong", 1)))
+
+
+def test_a_file_that_cannot_be_read_is_named_and_a_shipped_study_of_that_name_too():
+    with pytest.raises(UserError, match=r"cannot read study 'studies/smoke.toml': .*ships is called 'smoke'"):
+        load_study("studies/smoke.toml")
+    with pytest.raises(UserError, match="unknown study 'smok'; did you mean 'smoke'"):
+        load_study("smok")
+
+
+def test_the_papers_study_is_49_games_three_arms_three_seeds_20m_frames():
+    spec = load_study("paper")
+    assert len(spec.games) == len(PAPER_TITLES) == 49
+    assert [arm.kind for arm in spec.arms] == ["dqn", "decor", "gram"]
+    assert (spec.settings, len(spec.cells)) == (load_preset("author"), 441)
+
+
+def test_the_controls_are_added_to_the_papers_study():
+    paper, controls = load_study("paper"), load_study("controls")
+    assert set(paper.cells) < set(controls.cells)
+    assert {arm.kind for arm in controls.arms} == {"dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2"}
+
+
+def test_kappa_is_chosen_on_the_same_grid_for_every_penalty_and_apart_from_the_evaluation():
+    spec = load_study("kappa")
+    grids = {}
+    for arm in spec.arms:
+        grids.setdefault((arm.kind, arm.centered), []).append(arm.kappa)
+    assert grids.pop(("dqn", False)) == [0.0]
+    assert len({tuple(grid) for grid in grids.values()}) == 1
+    assert (min(grids["gram", True]), max(grids["gram", True])) == (0.01, 30)
+    for kind in ("decor", "gram", "gram-unbiased", "norm", "cross"):
+        assert {(kind, True), (kind, False)} <= grids.keys()
+    assert set(spec.games) | set(spec.evaluation.games) == set(load_study("paper").games)
+    assert not set(spec.games) & set(spec.evaluation.games)
+    assert spec.evaluation.seeds == load_study("paper").seeds
+
+
+@pytest.mark.parametrize("name", study_names())
+def test_every_shipped_study_has_all_its_cells(name):
+    spec = load_study(name)
+    assert len({cell.name for cell in spec.cells}) == len(spec.games) * len(spec.arms) * len(spec.seeds)

@@ -1,0 +1,78 @@
+import pytest
+
+from gramian.study import status
+from gramian.study.attempts import lock, record
+from gramian.study.status import headline, plain, reasons, survey, watch
+from gramian.study.work import perform, record_failure
+from tests.study.studies import planned, tiny
+
+
+@pytest.fixture
+def study(tmp_path):
+    """Four populations: one done, one at work, one failed, one waiting."""
+    folder = tmp_path / "study"
+    plan = planned(folder, tiny(seeds=4))
+    perform(str(folder), "p000", 1)
+    with lock(folder, "p002"):
+        record(folder, "p002", "started")
+    record_failure(folder, plan.populations[2], "its process was killed by SIGKILL")
+    with lock(folder, "p001"):
+        record(folder, "p001", "started")
+        yield folder, plan
+
+
+def test_every_population_has_the_state_that_its_folder_shows(study):
+    assert [entry.state for entry in survey(*study)] == ["done", "running", "failed", "waiting"]
+
+
+def test_a_population_that_nobody_works_on_any_more_is_stopped(tmp_path):
+    plan = planned(tmp_path / "study")
+    with lock(tmp_path / "study", "p000"):
+        record(tmp_path / "study", "p000", "started")
+    assert [entry.state for entry in survey(tmp_path / "study", plan)] == ["stopped", "waiting"]
+
+
+def test_the_headline_counts_cells(study):
+    folder, plan = study
+    counted = "3 done, 3 waiting, 3 running, 3 failed"
+    assert headline(plan, survey(folder, plan)) == f"Tiny: 12 cells, 25% of the steps; {counted}"
+
+
+def test_every_cell_that_failed_is_listed_with_its_reason(study):
+    lines = reasons(survey(*study))
+    names = [run.name for run in study[1].populations[2].runs]
+    assert lines == [f"p002/{name} failed: its process was killed by SIGKILL" for name in names]
+
+
+def test_the_text_has_a_row_for_each_population(study):
+    lines = plain(study[1], survey(*study)).splitlines()
+    assert lines[2].split() == ["population", "games", "runs", "state", "done", "tries", "at", "work"]
+    assert lines[3].split() == ["p000", "cartpole", "3", "done", "100%", "1"]
+    assert lines[4].split()[:6] == ["p001", "cartpole", "3", "running", "0%", "1"]
+
+
+def test_without_a_terminal_it_is_shown_once(study, capsys):
+    watch(*study, once=False)
+    assert capsys.readouterr().out == plain(study[1], survey(*study)) + "\n"
+
+
+def test_on_a_terminal_it_is_live_until_all_is_done(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "study"
+    plan = planned(folder, largest=6)
+    monkeypatch.setattr(status, "REFRESH_S", 0.0)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr(status.time, "sleep", lambda _: perform(str(folder), "p000", 1))
+    watch(folder, plan, once=False)
+    shown = capsys.readouterr().out
+    assert "6 waiting" in shown
+    assert "6 done" in shown
+
+
+def test_a_diverged_cell_is_named_and_counts_as_finished(tmp_path):
+    folder = tmp_path / "study"
+    text = tiny(seeds=1, extra="[settings]\nlearning_rate = 1e30\nmax_grad_norm = 0\n")
+    plan = planned(folder, text)
+    assert perform(str(folder), "p000", 1)["state"] == "done"
+    (found,) = survey(folder, plan)
+    assert (found.state, found.share) == ("diverged", 1.0)
+    assert all("diverged: not finite at update" in line for line in reasons([found]))
