@@ -13,11 +13,14 @@ from collections.abc import Callable
 import numpy as np
 
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm
+from gramian.linear.car import ACTIONS
 from gramian.linear.compiled import kernel
 from gramian.linear.kernels import Floats, Integers, learn, transform
+from gramian.linear.mountain_car import Case, MountainCar, simulate
 
 WIDTHS = (256, 512, 1024, 2048, 4096, 8192)
 ACTIVE = 4
+PATTERNS = {"trajectory": "features of a run on Mountain Car", "random": "new random features each step"}
 ARMS = {
     "A, λ = 0": Arm("reduced"),
     "A, single-sample": Arm("reduced", "single", 0.01),
@@ -54,31 +57,33 @@ def _steps(
         learn(form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, room)
 
 
-def active_features(d: int, steps: int, stay: int, seed: int) -> Integers:
-    """Active features [steps, k] of a trajectory on which each stays active for ``stay`` steps on average.
+def active_features(d: int, steps: int, pattern: str) -> Integers:
+    """Active features [steps, k] of A with d rows.
 
-    On Mountain Car a tile stays active for about 8 steps. With 1 all rows of A are new in every step and, where A is
-    larger than the caches, come from memory: the worst case.
+    ``trajectory``: those of a real run of plain Q-learning on Mountain Car, 2 tilings and one copy, with as many tiles
+    as fit into d; rows are used again and again, as they are there. ``random``: new random rows in every step, which
+    come from memory where A is larger than the caches; the worst case.
     """
-    rng = np.random.default_rng(seed)
-    if stay == 1:
-        return rng.integers(d, size=(steps, ACTIVE))
-    found = np.empty((steps, ACTIVE), dtype=np.int64)
-    now = rng.choice(d, ACTIVE, replace=False)
-    for n in range(steps):
-        now = np.where(rng.random(ACTIVE) < 1 / stay, rng.integers(d, size=ACTIVE), now)
-        found[n] = now
-    return found
+    if pattern == "random":
+        return np.random.default_rng(0).integers(d, size=(steps, ACTIVE))
+    stored = int(np.sqrt(d / (ACTIVE * ACTIONS)))
+    options = MountainCar(tilings=2, tiles=stored - 1, copies=(1,), most_steps=1000)
+    trace = np.full((options.episodes * options.most_steps, 3), np.nan)
+    simulate(options, Case(1, Arm("plain"), 0.5), 0, np.zeros(1, dtype=bool), trace)
+    trace = trace[~np.isnan(trace[:, 0])]
+    trace = trace[np.arange(steps) % len(trace)]
+    coding = options.coding(1)
+    return np.array([coding.active((position, velocity), int(action)) for position, velocity, action in trace])
 
 
-def step_seconds(arm: Arm, d: int, steps: int, stay: int = 8, repeats: int = 7) -> float:
-    """Seconds of one compiled step: the best of several blocks of steps."""
+def step_seconds(arm: Arm, d: int, indices: Integers, repeats: int = 7) -> float:
+    """Seconds of one compiled step: the best of several passes over ``indices`` [steps, k]."""
     A, w, theta = np.eye(d), np.ones(d), np.ones(d)
     S = np.zeros((d, d)) if arm.estimator == "running" else np.zeros((0, 0))
-    indices, others = active_features(d, steps, stay, seed=0), active_features(d, steps, 1, seed=1)
+    others = np.random.default_rng(1).permutation(indices)  # what a reservoir of visited features gives
     arguments = (FORMS[arm.form], ESTIMATORS[arm.estimator], arm.projected, A, w, theta, S)
     _steps(*arguments, indices[:1], others[:1], arm.lam)
-    return best_seconds(lambda: _steps(*arguments, indices, others, arm.lam), repeats) / steps
+    return best_seconds(lambda: _steps(*arguments, indices, others, arm.lam), repeats) / len(indices)
 
 
 def best_seconds(work: Callable[[], object], repeats: int) -> float:
@@ -129,24 +134,21 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
 
-    costs: dict[tuple[str, int], Floats] = {}
-    for stay in (8, 1):
-        meaning = (
-            "each feature stays active 8 steps, as on Mountain Car" if stay == 8 else "new random features each step"
-        )
+    costs: dict[tuple[str, str], Floats] = {}
+    for pattern, meaning in PATTERNS.items():
         print(f"µs per step, k = {ACTIVE}; {meaning}")
         print(f"{'arm':28}" + "".join(f"{f'd = {d}':>11}" for d in WIDTHS) + "   exponent")
+        indices = {d: active_features(d, max(2000, 4_000_000 // d), pattern) for d in WIDTHS}
         for name, arm in ARMS.items():
-            cost = np.array([step_seconds(arm, d, steps=max(1000, 4_000_000 // d), stay=stay) for d in WIDTHS])
-            costs[name, stay] = cost
+            cost = np.array([step_seconds(arm, d, indices[d]) for d in WIDTHS])
+            costs[name, pattern] = cost
             print(f"{name:28}" + "".join(f"{1e6 * c:11.3f}" for c in cost) + f"{growth(cost):11.3f}")
         print()
     print("µs per step of the arms of O(d²)")
     for name, arm in COSTLY.items():
-        cells = [step_seconds(arm, d, steps=20, repeats=3) for d in WIDTHS[:4]]
+        cells = [step_seconds(arm, d, active_features(d, 20, "random"), repeats=3) for d in WIDTHS[:4]]
         print(f"{name:28}" + "".join(f"{1e6 * c:11.3f}" for c in cells))
-    single, zero = costs["A, single-sample", 8], costs["A, λ = 0", 8]
-    steep = growth(single) > 1.15
+    single, zero = costs["A, single-sample", "trajectory"], costs["A, λ = 0", "trajectory"]
 
     d = 2048
     fast = single[WIDTHS.index(d)]
@@ -157,7 +159,11 @@ def main() -> int:
     print(
         "λ > 0 against λ = 0: " + ", ".join(f"{r:.2f} at d = {d}" for r, d in zip(single / zero, WIDTHS, strict=True))
     )
-    print(f"growth with d: exponent {growth(single):.3f} (at most 1.15: {'no' if steep else 'yes'})")
+    steep = False
+    for pattern, meaning in PATTERNS.items():
+        exponent = growth(costs["A, single-sample", pattern])
+        steep |= exponent > 1.15
+        print(f"growth with d, {meaning}: exponent {exponent:.3f} (at most 1.15: {'no' if exponent > 1.15 else 'yes'})")
 
     if options.figures:
         for title, command in (
