@@ -241,6 +241,30 @@ def latest_weights(run: Path) -> Path:
     return max(found, key=lambda path: int(path.stem))
 
 
+def read_weights(run: Path) -> tuple[int, Tensors]:
+    """The newest weights in a run's folder and the agent step that they are of.
+
+    They are held against the checksum in the population's folder, where the run still lies in it.
+
+    Raises
+    ------
+    UserError
+        If there are none, or if they are damaged.
+    """
+    path = latest_weights(run)
+    step = int(path.stem)
+    manifest = run.resolve().parent / "checkpoints" / f"{step}.json"
+    try:
+        data = path.read_bytes()
+        if manifest.exists():
+            sums = json.loads(manifest.read_text(encoding="utf-8"))["files"]
+            if _sum(data) != sums.get(f"{run.resolve().name}/checkpoints/{path.name}", _sum(data)):
+                raise ValueError("it is not what was written")
+        return step, safetensors.torch.load(data)
+    except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError) as error:
+        raise UserError(f"the weights '{path}' are damaged ({error}); remove them to use those before them") from error
+
+
 def compress(data: bytes) -> bytes:
     """Compress in chunks, several at a time: the length of each chunk, then the chunk.
 

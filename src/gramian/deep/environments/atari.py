@@ -23,6 +23,8 @@ from gramian.deep.observations import ObservationSpec
 # Time limits are counted outside: at its own limit the emulator stops inside the frame skip and gives a frame that is
 # pooled with one of the step before. It adds one to its limit, so that this must stay below the largest int.
 _NO_LIMIT = 2**30
+COLOUR_SCREEN = (210, 160)
+"""Height and width of the screen of every game of the paper."""
 
 _FULL_STRENGTH = np.ones(1, np.float32)
 
@@ -49,17 +51,20 @@ class AtariEngine(Engine):
         The number of copies.
     threads
         How many episodes are got ready at once.
+    colour
+        Give the whole screen in colour ``[210, 160, 3]``, for people to look at; the game is the same.
     """
 
-    def __init__(self, game: str, count: int, options: AtariOptions, threads: int):
-        self._game, self._options = game, options
+    def __init__(self, game: str, count: int, options: AtariOptions, threads: int, *, colour: bool = False):
+        self._game, self._options, self._colour = game, options, colour
+        height, width = self._screen = COLOUR_SCREEN if colour else (SCREEN_PIXELS, SCREEN_PIXELS)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gramian-atari")
         self._playing = [self._make() for _ in range(count)]
         self._next: list[Future[_Ready] | None] = [None] * count
         self._next_seed = np.full(count, -1, np.int64)
         self._lives = np.zeros(count, np.int64)
-        self._frames = np.zeros((count, SCREEN_PIXELS, SCREEN_PIXELS), np.uint8)
-        self.observation = ObservationSpec((SCREEN_PIXELS, SCREEN_PIXELS), np.uint8, options.stack)
+        self.observation = ObservationSpec((height, width, 3) if colour else (height, width), np.uint8, options.stack)
+        self._frames = np.zeros((count, *self.observation.frame_shape), np.uint8)
         self.actions = len(self._playing[0].ale.get_action_set())
         self.frames_per_step = options.frame_skip
         self.max_episode_steps = -(-options.max_episode_frames // options.frame_skip)
@@ -147,9 +152,9 @@ class AtariEngine(Engine):
             continuous=False,
             continuous_action_threshold=0.5,  # has no effect on discrete actions
             autoreset_mode=AutoresetMode.NEXT_STEP,
-            img_height=SCREEN_PIXELS,
-            img_width=SCREEN_PIXELS,
-            grayscale=True,
+            img_height=self._screen[0],
+            img_width=self._screen[1],
+            grayscale=not self._colour,
             stack_num=1,  # stacks are built from the newest frames, where they are needed
             frameskip=options.frame_skip,
             maxpool=True,

@@ -110,7 +110,7 @@ class Environments:
             raise UserError(f"threads = {threads} is too small; give 0 for one thread a core, or their number")
         population, count = len(games), len(games) * envs_per_run
         self.shape = (population, envs_per_run)
-        self._groups = _make_groups(games, envs_per_run, options or EnvironmentOptions(), threads or _cores())
+        self._groups = _make_groups(games, envs_per_run, options or EnvironmentOptions(), threads or cores())
         self.observation = _common_observation(games, self._groups)
         self.frames_per_step = self._groups[0].engine.frames_per_step
         limits, actions = np.zeros(count, np.int64), np.zeros(count, np.int64)
@@ -278,27 +278,39 @@ class Environments:
             array[:] = 0
 
 
+def make_engine(game: Game, count: int, options: EnvironmentOptions | None = None, threads: int = 1) -> Engine:
+    """Emulators of ``count`` copies of one game, to be started by hand.
+
+    Examples
+    --------
+    >>> from gramian.deep.games import find_game
+    >>> make_engine(find_game("minatar/breakout"), count=2).observation.shape
+    (4, 10, 10)
+    """
+    # each kind's emulator is imported when one of its games is played
+    options = options or EnvironmentOptions()
+    if game.kind == "atari":
+        from gramian.deep.environments.atari import AtariEngine
+
+        return AtariEngine(game.id, count, options.atari, threads)
+    if game.kind == "minatar":
+        from gramian.deep.environments.minatar import MinAtarEngine
+
+        return MinAtarEngine(game.id, count, options.minatar)
+    from gramian.deep.environments.cartpole import CartPoleEngine
+
+    return CartPoleEngine(count, options.cartpole)
+
+
 def _make_groups(
     games: Sequence[Game], envs_per_run: int, options: EnvironmentOptions, threads: int
 ) -> tuple[_Group, ...]:
-    # each kind's emulator is imported when one of its games is played
     groups = []
     owners = [game for game in games for _ in range(envs_per_run)]
     for game in dict.fromkeys(games):
         rows = np.flatnonzero([owner == game for owner in owners])
-        if game.kind == "atari":
-            from gramian.deep.environments.atari import AtariEngine
-
-            share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
-            groups.append(_Group(AtariEngine(game.id, rows.size, options.atari, share), rows))
-        elif game.kind == "minatar":
-            from gramian.deep.environments.minatar import MinAtarEngine
-
-            groups.append(_Group(MinAtarEngine(game.id, rows.size, options.minatar), rows))
-        else:
-            from gramian.deep.environments.cartpole import CartPoleEngine
-
-            groups.append(_Group(CartPoleEngine(rows.size, options.cartpole), rows))
+        share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
+        groups.append(_Group(make_engine(game, rows.size, options, share), rows))
     return tuple(groups)
 
 
@@ -314,8 +326,8 @@ def _common_observation(games: Sequence[Game], groups: Sequence[_Group]) -> Obse
     return first
 
 
-def _cores() -> int:
-    # the cores this process may use, which in a container are fewer than the machine's
+def cores() -> int:
+    """The cores that this process may use, which in a container are fewer than the machine's."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

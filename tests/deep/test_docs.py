@@ -1,0 +1,60 @@
+"""The page on the deep engine says what the code does."""
+
+import re
+import shlex
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import tyro
+
+from gramian.cli import COMMANDS
+from gramian.deep.arms import Kind
+from gramian.deep.commands import TrainOptions
+from gramian.deep.logs import EPISODE_COLUMNS, METRIC_COLUMNS, TIMING_COLUMNS, State
+from gramian.deep.run_commands import EVALUATION_COLUMNS, EvaluateOptions, RunsOptions
+
+PAGE = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
+OPTIONS = {"train": TrainOptions, "evaluate": EvaluateOptions, "runs": RunsOptions}
+
+
+def first_cells(heading):
+    """Names in backticks in the first column of the first table after a line."""
+    table = PAGE.split(heading, 1)[1].split("| --- |", 1)[1].split("\n\n", 1)[0]
+    return [name for row in table.splitlines()[1:] for name in re.findall(r"`([^`]+)`", row.split(" | ")[0])]
+
+
+@pytest.mark.parametrize(
+    ("heading", "columns"),
+    [
+        ("### `episodes.csv`", EPISODE_COLUMNS),
+        ("### `metrics.csv`", METRIC_COLUMNS),
+        ("### `timing.csv`", TIMING_COLUMNS),
+        ("The games go to `evaluation.csv`", EVALUATION_COLUMNS),
+    ],
+)
+def test_every_column_of_a_file_is_explained(heading, columns):
+    assert sorted(first_cells(heading)) == sorted(columns)
+
+
+def test_every_arm_and_every_state_is_named():
+    assert first_cells("To see everything work") == list(get_args(Kind))
+    assert all(f"`{state}`" in PAGE for state in get_args(State))
+
+
+@pytest.mark.parametrize("line", re.findall(r"gramian (?:train|evaluate|runs) [^\n`]+", PAGE))
+def test_the_commands_on_the_page_can_be_parsed(line):
+    _, name, *arguments = shlex.split(line)
+    assert name in COMMANDS
+    options = OPTIONS[name]
+    default = options.defaults(arguments) if hasattr(options, "defaults") else None
+    if "--help" not in arguments:
+        tyro.cli(options, args=arguments, default=default)
+
+
+def test_the_python_on_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "docs/deep.md", "exec"), {})

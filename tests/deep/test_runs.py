@@ -1,0 +1,275 @@
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import gramian.deep
+from gramian.cli import main
+from gramian.deep.arms import Arm
+from gramian.deep.listing import RunSummary, list_runs, table
+from gramian.deep.networks import forward
+from gramian.deep.runs import load_run
+from gramian.deep.trainer import Trainer, make_environments
+from gramian.errors import UserError
+from tests.deep.trained import small_config, train_small
+
+
+@pytest.fixture(scope="module")
+def cartpole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cartpole")
+    return train_small(folder / "out", ["cartpole"], [Arm("dqn"), Arm("gram", 0.01)])
+
+
+@pytest.fixture(scope="module")
+def minatar(tmp_path_factory):
+    (run,) = train_small(tmp_path_factory.mktemp("minatar") / "out", ["minatar/breakout"])
+    return run
+
+
+@pytest.fixture
+def copied(cartpole, tmp_path):
+    """A run of its own that a test may damage, in a population's folder."""
+    out = tmp_path / "out"
+    subprocess.run(["cp", "-r", str(cartpole[0].parent), str(out)], check=True)
+    return out / cartpole[0].name
+
+
+def test_a_loaded_run_is_the_learner_that_was_trained(cartpole):
+    config = small_config(["cartpole"], [Arm("dqn"), Arm("gram", 0.01)])
+    trainer = Trainer(config, make_environments(config))
+    while not trainer.done:
+        trainer.step()
+    observations = torch.randn(2, 7, 4)
+    seen = forward(trainer.learner.spec, trainer.learner.layout.views(trainer.learner.state.online), observations)
+    for number, folder in enumerate(cartpole):
+        run = load_run(folder)
+        assert run.agent_steps == 400
+        torch.testing.assert_close(run.q_values(observations[number]), seen.values[number])
+        torch.testing.assert_close(run.features(observations[number]), seen.features[number])
+
+
+def test_the_best_action_is_the_one_with_the_largest_value(cartpole):
+    run = load_run(cartpole[1])
+    observations = np.random.default_rng(0).normal(size=(50, 4))
+    assert [run.act(observation) for observation in observations] == run.q_values(observations).argmax(1).tolist()
+
+
+def test_an_observation_may_be_a_list_an_array_or_a_tensor(cartpole):
+    run = load_run(cartpole[0])
+    numbers = [0.1, -0.2, 0.05, 0.3]
+    actions = {run.act(kind) for kind in (numbers, np.array(numbers), torch.tensor(numbers))}
+    assert len(actions) == 1
+
+
+def test_epsilon_mixes_in_random_actions_that_a_fresh_load_repeats(cartpole):
+    def actions(epsilon):
+        run = load_run(cartpole[0])
+        return [run.act(np.zeros(4), epsilon) for _ in range(200)]
+
+    assert len(set(actions(0.0))) == 1
+    assert 70 < sum(actions(1.0)) < 130
+    assert actions(0.5) == actions(0.5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_a_run_acts_on_a_gpu_as_on_the_cpu(cartpole):
+    observations = torch.randn(50, 4)
+    values = [load_run(cartpole[0], device).q_values(observations).cpu() for device in ("cpu", "cuda")]
+    torch.testing.assert_close(*values)
+
+
+def test_minatar_observations_have_the_shape_of_the_game(minatar):
+    run = load_run(minatar)
+    assert run.observation.shape == (4, 10, 10)
+    assert 0 <= run.act(np.zeros((4, 10, 10), np.uint8)) < run.actions == 6
+    assert run.features(torch.zeros(3, 4, 10, 10, dtype=torch.uint8)).shape == (3, 128)
+
+
+def test_a_run_that_shared_its_population_with_a_larger_game_keeps_to_its_own_actions(tmp_path):
+    environment = {"minatar": {"full_actions": False}}
+    breakout, asterix = train_small(
+        tmp_path / "out", ["minatar/breakout", "minatar/asterix"], frames=120, **environment
+    )
+    small, large = load_run(breakout), load_run(asterix)
+    assert small.actions < large.actions
+    assert small.q_values(torch.zeros(2, 4, 10, 10)).shape == (2, small.actions)
+    assert max(small.act(np.zeros((4, 10, 10)), epsilon=1.0) for _ in range(100)) == small.actions - 1
+
+
+@pytest.mark.parametrize(
+    ("observation", "complaint"),
+    [
+        (np.zeros(5), r"the observation has shape \[5\]; run 'cartpole-dqn-s0' sees \[4\]"),
+        (np.zeros((1, 4)), r"shape \[1, 4\].*sees \[4\]"),
+    ],
+)
+def test_an_observation_of_another_shape_is_refused(cartpole, observation, complaint):
+    with pytest.raises(UserError, match=complaint):
+        load_run(cartpole[0]).act(observation)
+    with pytest.raises(UserError, match=r"sees \[n, 4\]"):
+        load_run(cartpole[0]).q_values(np.zeros(4))
+    with pytest.raises(UserError, match=r"epsilon is 1\.5; it must be between 0 and 1"):
+        load_run(cartpole[0]).act(np.zeros(4), epsilon=1.5)
+
+
+def test_a_population_s_folder_names_its_runs(cartpole):
+    with pytest.raises(UserError) as error:
+        load_run(cartpole[0].parent)
+    assert "is not the folder of a run, but holds runs" in str(error.value)
+    assert all(str(folder) in str(error.value) for folder in cartpole)
+
+
+def test_a_folder_that_is_no_run_is_named(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(UserError, match="is not the folder of a run; name a folder"):
+            load_run(path)
+
+
+def test_a_run_without_checkpoint_says_so(copied):
+    for path in (copied / "checkpoints").iterdir():
+        path.unlink()
+    with pytest.raises(UserError, match="holds no checkpoint"):
+        load_run(copied)
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_truncated_weights_are_detected(copied, alone):
+    if alone:  # taken out of its population, there is no checksum
+        copied = copied.rename(copied.parent.parent / "run")
+    (path,) = (copied / "checkpoints").iterdir()
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(UserError, match="are damaged"):
+        load_run(copied)
+
+
+def test_altered_weights_are_detected(copied):
+    (path,) = (copied / "checkpoints").iterdir()
+    data = bytearray(path.read_bytes())
+    data[-7] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UserError, match=r"are damaged \(it is not what was written\)"):
+        load_run(copied)
+
+
+def test_a_pickle_in_place_of_the_weights_is_refused_and_not_run(copied):
+    class Evil:
+        def __reduce__(self):
+            return os.mkdir, (str(copied / "hacked"),)
+
+    (path,) = (copied / "checkpoints").iterdir()
+    copied = copied.rename(copied.parent.parent / "run")
+    torch.save(Evil(), copied / "checkpoints" / path.name)
+    with pytest.raises(UserError, match="are damaged"):
+        load_run(copied)
+    assert not (copied / "hacked").exists()
+
+
+def test_weights_of_another_network_are_refused(copied):
+    copied = copied.rename(copied.parent.parent / "run")
+    (path,) = (copied / "checkpoints").iterdir()
+    tensors = load_file(path)
+    save_file(tensors | {"online.head.weight": torch.zeros(1, 2, 5)}, path)
+    with pytest.raises(UserError, match=r"do not fit its config\.toml"):
+        load_run(copied)
+    save_file({name: tensor for name, tensor in tensors.items() if not name.startswith("online.head")}, path)
+    with pytest.raises(UserError, match=r"do not fit its config\.toml"):
+        load_run(copied)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('game = "cartpole"', 'game = "cartpol"', "unknown game 'cartpol'; did you mean 'cartpole'?"),
+        ('game = "cartpole"\n', "", "it lacks 'game'"),
+        ("seed = 0", 'seed = "zero"', "holds a value of the wrong type"),
+        ("n_step = 1", "n_stepp = 1", "did you mean 'n_step'?"),
+        ("seed = 0", "seed = ", "cannot read"),
+    ],
+)
+def test_a_damaged_config_gets_one_line(copied, old, new, complaint):
+    path = copied / "config.toml"
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(UserError) as error:
+        load_run(copied)
+    assert complaint in str(error.value)
+
+
+def test_the_public_names_are_there_and_cost_nothing_until_they_are_used():
+    assert all(hasattr(gramian.deep, name) for name in gramian.deep.__all__)
+    assert set(gramian.deep.__all__) <= set(dir(gramian.deep))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = gramian.deep.nothing
+    probe = "import sys, gramian.deep; print(sorted({'torch', 'tyro', 'numpy', 'gymnasium'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_every_run_below_a_folder_is_listed_with_its_state_and_score(cartpole, copied):
+    root = copied.parent
+    (root / "further" / "down").mkdir(parents=True)
+    copied.rename(root / "further" / "down" / "run")
+    runs = {run.folder.name: run for run in list_runs(root)}
+    assert set(runs) == {"run", cartpole[1].name}
+    run = runs["run"]
+    rows = [line.split(",") for line in (run.folder / "episodes.csv").read_text().splitlines()[1:]]
+    assert (run.state, run.agent_steps, run.frames, run.games, run.reason) == ("done", 400, 400, len(rows), "")
+    assert run.mean_return == pytest.approx(np.mean([float(row[3]) for row in rows[-100:]]))
+
+
+def test_only_the_last_hundred_games_count_and_a_half_written_line_does_not(copied):
+    log = copied / "episodes.csv"
+    heading = log.read_text().splitlines()[0]
+    rows = [f"{i},0,{i},{1.0 if i < 50 else 3.0},0.0,1,0" for i in range(150)]
+    log.write_text("\n".join([heading, *rows, "151,0,150,9"]))
+    (run,) = [run for run in list_runs(copied.parent) if run.folder == copied]
+    assert (run.games, run.mean_return) == (150, 3.0)
+
+
+def test_atari_frames_are_agent_steps_times_the_frame_skip(copied):
+    path = copied / "config.toml"
+    path.write_text(path.read_text().replace('game = "cartpole"', 'game = "pong"'))
+    (run,) = [run for run in list_runs(copied.parent) if run.folder == copied]
+    assert (run.agent_steps, run.frames) == (400, 1600)
+
+
+def test_a_damaged_run_is_listed_and_the_others_too(copied, capsys):
+    (copied / "status.json").write_text('{"state": ')
+    assert main(["runs", str(copied.parent)]) == 0
+    shown = capsys.readouterr().out
+    assert "unreadable" in shown
+    assert "damaged: " in shown
+    assert "done" in shown
+
+
+def test_why_a_run_diverged_or_failed_is_shown(copied, capsys):
+    status = json.loads((copied / "status.json").read_text())
+    (copied / "status.json").write_text(json.dumps(status | {"state": "diverged", "reason": "not finite at update 9"}))
+    assert main(["runs", str(copied.parent)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[lines.index("  not finite at update 9") - 1].startswith("diverged")
+
+
+def test_the_table_fits_into_80_columns():
+    folder = Path("runs/long") / ("space_invaders-gram-unbiased-k10.24-uncentered-lr0.0003-s1")
+    reason = "cannot write to 'runs/long': no space left on device; the checkpoint at agent step 4,750,000 is whole"
+    run = RunSummary(folder, "interrupted", 50_000_000, 200_000_000, 123_456, -1234.5678, reason)
+    short = RunSummary(Path("runs/long/pong-dqn-s0"), "running", 0, 0, 0, float("nan"), "")
+    lines = table([run, short], Path("runs"), columns=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert f"  {folder.name}" in lines
+    assert lines[-1].split() == ["running", "0", "0", "0", "–", "pong-dqn-s0"]
+
+
+def test_a_folder_without_runs_gets_one_line_and_exit_code_2(tmp_path, capsys):
+    assert main(["runs", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("gramian: there is no run below")
+    assert main(["runs", str(tmp_path / "nothing")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
