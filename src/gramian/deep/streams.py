@@ -38,6 +38,8 @@ class Stream(IntEnum):
     DIAGNOSE = 4
     PREFILL = 5
     EVALUATE = 6
+    HELD_OUT = 7
+    ANALYZE = 8
 
 
 def bits(seed: Words, stream: Stream, *counters: Words) -> NDArray[np.uint64]:
