@@ -32,7 +32,7 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
-    "evaluate": Command("let a trained run play", "gramian.deep.run_commands:evaluate_command"),
+    "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
     "analyze": Command(
         "measure and compare the features of trained runs", "gramian.representation.commands:analyze_command"

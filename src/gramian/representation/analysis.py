@@ -15,7 +15,7 @@ from gramian.representation.figures import draw
 from gramian.representation.gather import AT_ONCE, check, gather
 from gramian.representation.seeds import in_order, mean
 from gramian.representation.streaming import MEASURES, FeatureStatistics
-from gramian.representation.tables import CORRELATION, Measure, Moment, Point, write
+from gramian.representation.tables import CORRELATION, Measure, Moment, Point, arm_label, write
 
 SUMMARY = "summary.md"
 
@@ -110,15 +110,6 @@ def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def arm_label(run: Run) -> str:
-    """The arm of a run as tables and legends name it.
-
-    A learning rate of its own is part of it.
-    """
-    rate = run.spec.learning_rate
-    return str(run.spec.arm) + ("" if rate is None else f" lr {rate:g}")
-
-
 def _cell(values: Sequence[float]) -> str:
     # a mean over infinite numbers is no number
     return "∞" if np.isinf(values).any() else str(mean(values))
@@ -126,6 +117,8 @@ def _cell(values: Sequence[float]) -> str:
 
 def _logs(run: Run) -> list[Moment]:
     """The run's ``metrics.csv`` and, where there is one, its ``representation.csv``, one row for each number."""
+    spec = run.spec
+    key = (spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed)
     rows = []
     for name, prefix in (("metrics.csv", ""), ("representation.csv", "held_out.")):
         path = run.folder / name
@@ -134,7 +127,7 @@ def _logs(run: Run) -> list[Moment]:
         columns = read_columns(path)
         frames = columns.pop("frames")
         rows += [
-            Moment(run.spec.name, run.spec.game.name, arm_label(run), run.spec.seed, int(frame), prefix + metric, value)
+            Moment(*key, int(frame), prefix + metric, value)
             for metric, values in columns.items()
             if metric not in ("agent_steps", "updates")
             for frame, value in zip(frames, values.tolist(), strict=True)
@@ -144,7 +137,7 @@ def _logs(run: Run) -> list[Moment]:
 
 def _add(tables: _Tables, run: Run, statistics: FeatureStatistics) -> None:
     spec = run.spec
-    key = (spec.name, spec.game.name, arm_label(run), spec.seed)
+    key = (spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed)
     numbers = statistics.summary() | growth(read_columns(run.folder / "metrics.csv"))
     tables.measures.extend(Measure(*key, run.agent_steps, name, float(numbers[name])) for name in (*MEASURES, *GROWTH))
     curves = {

@@ -238,21 +238,27 @@ def spectrum_figure(points: Sequence[Point]) -> "Figure":
     return figure
 
 
-class _Style(NamedTuple):
+class Style(NamedTuple):
+    """How an arm is drawn."""
+
     colour: str
     line: str
     hatch: str
 
 
-def _styles(rows: Iterable[Measure | Point | Moment]) -> dict[str, _Style]:
+def styles_of(arms: Iterable[str]) -> dict[str, Style]:
     """A look for each arm: colour by its kind, line by its order among those of the kind."""
-    styles: dict[str, _Style] = {}
+    styles: dict[str, Style] = {}
     kinds: dict[str, int] = {}
-    for arm in in_order(row.arm for row in rows):
+    for arm in in_order(arms):
         kind = re.split("[: ]", arm)[0]
         number = kinds[kind] = kinds.get(kind, -1) + 1
-        styles[arm] = _Style(COLOURS.get(kind, "black"), LINES[number % len(LINES)], HATCHES[number % len(HATCHES)])
+        styles[arm] = Style(COLOURS.get(kind, "black"), LINES[number % len(LINES)], HATCHES[number % len(HATCHES)])
     return styles
+
+
+def _styles(rows: Iterable[Measure | Point | Moment]) -> dict[str, Style]:
+    return styles_of(row.arm for row in rows)
 
 
 def _figure(rows: int, columns: int, title: str, width: float, height: float = 3.6) -> "tuple[Figure, list[Axes]]":
@@ -272,7 +278,7 @@ def _label(axes: "Axes", x: str, y: str, title: str) -> None:
     axes.ticklabel_format(axis="x", style="sci", scilimits=(-4, 5)) if x == "frames" else None
 
 
-def _band(axes: "Axes", line: Mapping[float, Mean], arm: str, style: _Style) -> None:
+def _band(axes: "Axes", line: Mapping[float, Mean], arm: str, style: Style) -> None:
     x = np.array(sorted(line), np.float64)
     y = np.array([line[place].value for place in x])
     error = np.nan_to_num([line[place].error for place in x])
@@ -280,7 +286,7 @@ def _band(axes: "Axes", line: Mapping[float, Mean], arm: str, style: _Style) -> 
     axes.fill_between(x, y - error, y + error, color=style.colour, alpha=0.2, linewidth=0)
 
 
-def _stairs(axes: "Axes", bins: Mapping[int, Mean], arm: str, style: _Style) -> None:
+def _stairs(axes: "Axes", bins: Mapping[int, Mean], arm: str, style: Style) -> None:
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
     y = np.array([mean.value for mean in bins.values()])
     error = np.nan_to_num([mean.error for mean in bins.values()])
