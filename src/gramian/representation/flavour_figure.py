@@ -49,6 +49,6 @@ def flavour_figure(scores: Mapping[str, Mapping[FlavourName, Mean]], game: str) 
     axes.set_xlabel("raw return")
     axes.set_ylabel("mode:difficulty")
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    figure.legend(loc="outside lower center", ncols=len(scores), frameon=False)
     figure.suptitle(f"{game}: the training's flavour and unseen ones", fontsize=11)
     return figure
