@@ -9,6 +9,7 @@ Run with ``python -m benchmarks.held_out [--runs 2] [--steps 2000] [--device cpu
 import argparse
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 
@@ -38,7 +39,7 @@ def measure(game: str, preset: str, runs: int, steps: int, device: torch.device)
         held_out.measure(trainer.learner)
         times.append(_now(device))
     trainer.close()
-    again_s = min(after - before for before, after in zip(times[1:], times[2:], strict=False))
+    again_s = min(after - before for before, after in pairwise(times[1:]))
     gathering_s = times[1] - times[0] - again_s
     period = settings.representation_period_agent_steps
     share = again_s / (period * step_s / settings.envs_per_run)

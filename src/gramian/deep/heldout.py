@@ -25,8 +25,8 @@ SPACING_AGENT_STEPS = 4
 """Steps between two states of one player: the ones between are all too similar."""
 PATIENCE = 5
 """How many times longer than usual to look for states that differ."""
-BATCH_SIZE = 256
-"""States that go through the network at once."""
+BATCH_SIZES = {"cpu": 256, "cuda": 1024}
+"""States that go through the network at once: what fits the cache of a CPU, and what keeps a GPU busy."""
 
 
 def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tensor:
@@ -102,7 +102,7 @@ class HeldOut:
                 name: tensor[run : run + 1] for name, tensor in learner.layout.views(learner.state.online).items()
             }
             statistics = FeatureStatistics(learner.spec.features_dim, device=self._device)
-            for states in self._states[game].split(BATCH_SIZE):
+            for states in self._states[game].split(BATCH_SIZES[self._device.type]):
                 statistics.update(forward(learner.spec, parameters, states[None]).features[0])
             found.append(statistics.summary())
         return found
