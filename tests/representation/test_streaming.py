@@ -131,3 +131,12 @@ def test_memory_does_not_grow_with_the_states():
         statistics.update(torch.rand(1000, 4))
         sizes.append(sum(value.numel() for value in vars(statistics).values() if isinstance(value, torch.Tensor)))
     assert sizes[0] == sizes[-1] < 100
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA")
+def test_a_gpu_gives_what_a_cpu_gives():
+    phi = features_of(2, 300, 9)
+    statistics = FeatureStatistics(9, device="cuda")
+    for part in phi.cuda().split(64):
+        statistics.update(part)
+    assert statistics.summary() == pytest.approx(direct(phi), rel=1e-9, abs=1e-12, nan_ok=True)
