@@ -275,7 +275,8 @@ def _label(axes: "Axes", x: str, y: str, title: str) -> None:
     axes.set_ylabel(y)
     axes.set_title(title, fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.ticklabel_format(axis="x", style="sci", scilimits=(-4, 5)) if x == "frames" else None
+    if x == "frames":
+        axes.ticklabel_format(axis="x", style="sci", scilimits=(-4, 4))
 
 
 def _band(axes: "Axes", line: Mapping[float, Mean], arm: str, style: Style) -> None:

@@ -17,8 +17,12 @@ class Mean(NamedTuple):
     """Those with a finite number."""
 
     def __str__(self) -> str:
-        error = "" if math.isnan(self.error) else f" ± {self.error:.3g}"
-        return "–" if math.isnan(self.value) else f"{self.value:.4g}{error}"
+        error = "" if math.isnan(self.error) else f" ± {_number(self.error, 3)}"
+        return "–" if math.isnan(self.value) else f"{_number(self.value, 4)}{error}"
+
+
+def _number(value: float, digits: int) -> str:
+    return f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.{digits}g}"
 
 
 def mean(values: Iterable[float]) -> Mean:
@@ -30,6 +34,8 @@ def mean(values: Iterable[float]) -> Mean:
     Mean(value=2.0, error=1.0, seeds=2)
     >>> print(mean([1.5]), mean([1.0, 3.0]), mean([]))
     1.5 2 ± 1 –
+    >>> print(mean([1e6]))
+    1,000,000
     """
     finite = [value for value in values if math.isfinite(value)]
     count = len(finite)
