@@ -1,6 +1,6 @@
 """Time and peak memory of the penalties, forward and backward, as d and n grow.
 
-    python -m benchmarks.penalties [--device cuda] [--threads 2] [--repeats 7] [--quick]
+    python -m benchmarks.penalties [--devices cpu cuda] [--threads 2] [--repeats 7] [--quick]
 
 On CUDA a pass is replayed as a graph: at these sizes launching its kernels one by one takes longer than running them.
 Peak memory counts what the penalty and its gradient allocate beyond the features themselves.
@@ -97,7 +97,9 @@ def measure(n: int, d: int, device: str, repeats: int, least_s: float) -> dict[s
     """Median time and peak memory of each form that fits; the forms take turns within each repeat."""
     features = torch.randn(n, d, device=device, generator=torch.Generator(device).manual_seed(0), requires_grad=True)
     forms = {name: form for name, form in FORMS.items() if name != "covariance" or covariance_fits(d, device)}
-    peaks = {name: peak_bytes(form, features) for name, form in forms.items()}  # and a first pass of each
+    for form in forms.values():  # a first pass, in which libraries set up their workspaces
+        gradient(form, features)
+    peaks = {name: peak_bytes(form, features) for name, form in forms.items()}
     passes = {name: make_pass(form, features) for name, form in forms.items()}
     times: dict[str, list[float]] = {name: [] for name in forms}
     for _ in range(repeats):
@@ -111,7 +113,8 @@ def covariance_fits(d: int, device: str) -> bool:
     if device == "cuda":
         free = torch.cuda.mem_get_info()[0]
     else:
-        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
+        free = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
     return COVARIANCE_MATRICES * 4 * d**2 < free / 2
 
 
@@ -127,25 +130,28 @@ def in_bytes(number: float) -> str:
 def table_in_d(features: Sequence[int], device: str, repeats: int, least_s: float) -> None:
     """Print the table for growing d at n = 32, and the exponents."""
     print(f"\nn = {FIXED_N}, d grows. µs for one forward and backward pass; memory at its peak.\n")
-    print("| d | covariance | Gram | unbiased | cov/Gram | unb/Gram | memory: covariance | Gram | unbiased |")
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        "| d | covariance | Gram | unbiased | cov/Gram | unb/Gram | memory: covariance | Gram | unbiased | cov/Gram |"
+    )
+    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     results = {}
     for d in features:
         results[d] = found = measure(FIXED_N, d, device, repeats, least_s)
         micro = {name: 1e6 * elapsed for name, (elapsed, _) in found.items()}
         memory = {name: in_bytes(peak) for name, (_, peak) in found.items()}
-        ratio = "–"
         if "covariance" in micro:
             ratio = f"{micro['covariance'] / micro['gram']:.1f}"
+            memory_ratio = f"{found['covariance'][1] / found['gram'][1]:.0f}"
         else:
             fitted = max(size for size in results if "covariance" in results[size])
             predicted = results[fitted]["covariance"][1] * (d / fitted) ** 2
             memory["covariance"] = f"({in_bytes(predicted)})"
+            ratio, memory_ratio = "–", f"({predicted / found['gram'][1]:.0f})"
         explicit = f"{micro['covariance']:,.0f}" if "covariance" in micro else "not run"
         print(
             f"| {d:,} | {explicit} | {micro['gram']:,.0f} | {micro['unbiased']:,.0f} | {ratio} "
             f"| {micro['unbiased'] / micro['gram']:.2f} "
-            f"| {memory['covariance']} | {memory['gram']} | {memory['unbiased']} |",
+            f"| {memory['covariance']} | {memory['gram']} | {memory['unbiased']} | {memory_ratio} |",
             flush=True,
         )
     print("\nIn parentheses: memory predicted from the largest d that was run, where the explicit form does not fit.\n")
@@ -169,33 +175,40 @@ def table_in_n(samples: Sequence[int], device: str, repeats: int, least_s: float
     print()
     for name in FORMS:
         print(f"{name}: time grows as n^{exponent(samples, [results[n][name][0] for n in samples]):.2f}")
-    cheaper = [n for n in samples if results[n]["gram"][0] <= results[n]["covariance"][0]]
-    if not cheaper:
-        print("the covariance form is the cheaper one at every n measured")
-    elif max(cheaper) == max(samples):
-        print("the Gram form is the cheaper one up to the largest n measured")
-    else:
-        beyond = min(n for n in samples if n > max(cheaper))
-        print(f"the forms cross between n = {max(cheaper)} and n = {beyond}")
+    print(crossing(samples, [results[n]["covariance"][0] / results[n]["gram"][0] for n in samples]))
+
+
+def crossing(samples: Sequence[int], ratios: Sequence[float]) -> str:
+    """Say at which n the ratio covariance/Gram goes through 1, by interpolation of its logarithm."""
+    logs = [math.log(ratio) for ratio in ratios]
+    changes = [i for i in range(1, len(logs)) if (logs[i - 1] > 0) != (logs[i] > 0)]
+    if not changes:
+        return f"the {'Gram' if logs[0] > 0 else 'covariance'} form is the cheaper one at every n measured"
+    if len(changes) > 1:
+        around = ", ".join(f"{samples[i - 1]}–{samples[i]}" for i in changes)
+        return f"there is no single crossing: the ratio goes through 1 between n = {around}"
+    i = changes[0]
+    share = logs[i - 1] / (logs[i - 1] - logs[i])
+    return f"the forms cross near n = {samples[i - 1] * (samples[i] / samples[i - 1]) ** share:.0f}"
 
 
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    present = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+    parser.add_argument("--devices", nargs="+", default=present, choices=("cpu", "cuda"), help="all that are there")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="three sizes, short repeats")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    where = (
-        torch.cuda.get_device_name() if options.device == "cuda" else f"{platform.machine()}, {options.threads} threads"
-    )
-    print(f"torch {torch.__version__}, {where}, float32, centred, median of {options.repeats} repeats")
     features, samples = (FEATURES[:3], SAMPLES[:3]) if options.quick else (FEATURES, SAMPLES)
     least_s = 0.002 if options.quick else 0.1
-    table_in_d(features, options.device, options.repeats, least_s)
-    table_in_n(samples, options.device, options.repeats, least_s)
+    for device in options.devices:
+        where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()}, {options.threads} threads"
+        print(f"torch {torch.__version__}, {where}, float32, centred, median of {options.repeats} repeats")
+        table_in_d(features, device, options.repeats, least_s)
+        table_in_n(samples, device, options.repeats, least_s)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 import gramian
-from gramian.attach import PENALTIES, Attachment, attach
+from gramian.attach import NAMES, Attachment, attach
 
 
 def network(activation: nn.Module | None = None, dtype: torch.dtype = torch.float64) -> nn.Sequential:
@@ -26,6 +26,21 @@ def network(activation: nn.Module | None = None, dtype: torch.dtype = torch.floa
 
 def batch(n: int = 6, dtype: torch.dtype = torch.float64) -> Tensor:
     return torch.randn(n, 5, dtype=dtype, generator=torch.Generator().manual_seed(1))
+
+
+PENALTIES = {
+    "gram": gramian.gram_penalty,
+    "covariance": gramian.covariance_penalty,
+    "decor": gramian.covariance_penalty,
+    "decorrelation": gramian.decorrelation_penalty,
+    "gram-unbiased": gramian.unbiased_gram_penalty,
+    "norm": lambda features, centered: gramian.gram_terms(features, centered=centered).norm,
+    "cross": lambda features, centered: gramian.gram_terms(features, centered=centered).cross,
+}
+
+
+def test_every_penalty_has_its_oracle() -> None:
+    assert set(NAMES) == set(PENALTIES)
 
 
 def td_loss(values: Tensor) -> Tensor:

@@ -35,5 +35,5 @@ def test_the_recipe_runs_and_penalises(name: str, monkeypatch: pytest.MonkeyPatc
 
 def test_the_page_shows_every_recipe() -> None:
     page = (DOCS / "drop-in.md").read_text(encoding="utf-8")
-    shown = {name for name in RECIPES if f'"docs/recipes/{name}"' in page}
+    shown = {name for name in RECIPES if f'--8<-- "docs/recipes/{name}"' in page}
     assert shown == set(RECIPES) == {path.name for path in (DOCS / "recipes").glob("*.py")}

@@ -68,6 +68,17 @@ def test_the_one_line_does_not_depend_on_what_the_terminal_can_draw(encoding):
     assert done.stderr == "gramian: Unrecognized options: --seed, 1; did you mean --seeds?\n"
 
 
+def test_a_terminal_without_greek_letters_gets_the_numbers_all_the_same():
+    done = subprocess.run(
+        [sys.executable, "-m", "gramian", "demo", "--steps", "1", "--seeds", "1"],
+        capture_output=True,
+        text=True,
+        env={"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)},
+    )
+    assert done.returncode == 0
+    assert "? = 1.0, 1 seeds" in done.stdout
+
+
 def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch, capsys):
     monkeypatch.setitem(COMMANDS, "far", Command("needs what is not there", "gramian.demo:demo", extra="ray"))
     monkeypatch.setitem(sys.modules, "gramian.demo", None)
@@ -85,6 +96,17 @@ def _without(package):
         raise ModuleNotFoundError(name=f"{package}.sub")
 
     return import_module
+
+
+def test_an_extra_that_is_missed_in_the_middle_of_the_work_is_named_too(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "gymnasium.envs.classic_control.cartpole", None)
+    monkeypatch.delitem(sys.modules, "gramian.deep.environments.cartpole", raising=False)
+    assert main(["train", "--game", "cartpole", "--arm", "gram", "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.endswith(
+        "gramian: 'train' needs the package 'gymnasium', which is not installed; "
+        "it comes with: pip install 'gramian[lab]'\n"
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_interruption_exits_130(monkeypatch, capsys):

@@ -24,7 +24,6 @@ from gramian.penalties import (
     GramTerms,
     covariance_penalty,
     decorrelation_penalty,
-    gram_penalty,
     gram_terms,
     unbiased_gram_penalty,
 )
@@ -38,23 +37,19 @@ class Penalty(Protocol):
         ...
 
 
-def _norm(features: Tensor, *, centered: bool = True) -> Tensor:
-    return gram_terms(features, centered=centered).norm
-
-
-def _cross(features: Tensor, *, centered: bool = True) -> Tensor:
-    return gram_terms(features, centered=centered).cross
-
-
-PENALTIES: dict[str, Penalty] = {
-    "gram": gram_penalty,
+FROM_TERMS: dict[str, Callable[[GramTerms], Tensor]] = {
+    "gram": lambda terms: terms.norm + terms.cross - terms.variance,
+    "norm": lambda terms: terms.norm,
+    "cross": lambda terms: terms.cross,
+}
+"""Penalties that come with the terms, which are computed for `Attachment.last` anyway: no second Gram matrix."""
+OTHERS: dict[str, Penalty] = {
     "covariance": covariance_penalty,
     "decor": covariance_penalty,
     "decorrelation": decorrelation_penalty,
     "gram-unbiased": unbiased_gram_penalty,
-    "norm": _norm,
-    "cross": _cross,
 }
+NAMES = (*FROM_TERMS, *OTHERS)
 """What ``penalty`` may be called in `attach`."""
 
 Scale = float | Tensor | torch.amp.GradScaler | Callable[[], float | Tensor]
@@ -132,14 +127,6 @@ class Attachment:
 
     Attributes
     ----------
-    module
-        The module it is attached to, or None.
-    penalty
-        Name of the penalty.
-    centered
-        Whether features are centred over the samples.
-    inject
-        Whether the gradient is added in the host's backward pass.
     last
         Value and terms of the last active forward pass, or None before the first. Reading them waits for the device
         only where the reader does (``float(reg.last.value)``).
@@ -161,15 +148,14 @@ class Attachment:
             raise TypeError(
                 "module is a TorchScript module, which runs no Python hooks; attach to the module it is from"
             )
-        if penalty not in PENALTIES:
-            raise ValueError(str(unknown("penalty", penalty, PENALTIES)))
-        self.module: nn.Module | None = module
-        self.penalty = penalty
-        self.centered = centered
-        self.inject = inject
+        if not isinstance(penalty, str):
+            raise TypeError(f"penalty must be one of {', '.join(NAMES)}, not a {type(penalty).__name__}")
+        if penalty not in NAMES:
+            raise ValueError(str(unknown("penalty", penalty, NAMES)))
+        self._module: nn.Module | None = module
+        self._penalty, self._centered, self._inject = penalty, centered, inject
         self.last: Last | None = None
-        self._penalty = PENALTIES[penalty]
-        self._least_samples = 4 if centered and self._penalty is unbiased_gram_penalty else 2
+        self._least_samples = 4 if centered and penalty == "gram-unbiased" else 2
         self._pending: Tensor | None = None
         # κ times a constant scale lives in a tensor, so that a compiled host is not compiled anew when either changes.
         self._weight: Tensor | None = None
@@ -183,6 +169,26 @@ class Attachment:
         if "torch._dynamo" in sys.modules:
             # Code compiled before now does not look for new hooks: without this they would be passed over in silence.
             torch.compiler.reset()
+
+    @property
+    def module(self) -> nn.Module | None:
+        """The module it is attached to, or None."""
+        return self._module
+
+    @property
+    def penalty(self) -> str:
+        """Name of the penalty."""
+        return self._penalty
+
+    @property
+    def centered(self) -> bool:
+        """Whether features are centred over the samples."""
+        return self._centered
+
+    @property
+    def inject(self) -> bool:
+        """Whether the gradient is added in the host's backward pass."""
+        return self._inject
 
     @property
     def kappa(self) -> float:
@@ -257,7 +263,7 @@ class Attachment:
         """Take the penalty off and leave the module as it was; a second call does nothing."""
         if self.module is not None:
             self._handle.remove()
-        self.module = self._pending = None
+        self._module = self._pending = None
 
     def __repr__(self) -> str:
         where = "removed" if self.module is None else f"on {type(self.module).__name__}"
@@ -267,7 +273,7 @@ class Attachment:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        live = {"module": None, "last": None, "_pending": None, "_weight": None, "_rescale": None, "_scale": 1.0}
+        live = {"_module": None, "last": None, "_pending": None, "_weight": None, "_rescale": None, "_scale": 1.0}
         return {name: live.get(name, value) for name, value in vars(self).items() if name != "_handle"}
 
     def _reweigh(self) -> None:
@@ -314,23 +320,28 @@ class Attachment:
         return self._active(output)
 
     def _active(self, features: Tensor) -> Tensor | None:
-        with torch.no_grad():
-            terms = gram_terms(features, centered=self.centered)
         if self._weight is None:  # κ = 0: measured alone, for 0·∞ is not 0
             with torch.no_grad():
-                self.last = Last(self._penalty(features, centered=self.centered), terms)
+                self._measure(features)
             self._pending = None if self.inject else features.new_zeros(())
             return None
         if self.inject:
-            value = self._penalty(features, centered=self.centered)
-            self.last = Last(value.detach(), terms)
+            value = self._measure(features)
             injected: Tensor = _Inject.apply(features, value, self._factor(value))
             return injected
         # The host may go on to change its output in place (ReLU(inplace=True)); the copy is ours.
-        value = self._penalty(features.clone(), centered=self.centered)
-        self.last = Last(value.detach(), terms)
+        value = self._measure(features.clone())
         self._pending = self._factor(value) * value
         return None
+
+    def _measure(self, features: Tensor) -> Tensor:
+        """The penalty, with its gradient; keeps it and the terms in ``last``."""
+        with_terms = FROM_TERMS.get(self.penalty)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and with_terms is not None):
+            terms = gram_terms(features, centered=self.centered)
+        value = with_terms(terms) if with_terms else OTHERS[self.penalty](features, centered=self.centered)
+        self.last = Last(value.detach(), GramTerms(*(term.detach() for term in terms)))
+        return value
 
 
 class _Inject(torch.autograd.Function):

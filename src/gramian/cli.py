@@ -11,7 +11,7 @@ import contextlib
 import io
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, get_type_hints
@@ -31,6 +31,13 @@ class Command:
 
 
 COMMANDS: dict[str, Command] = {
+    "regression": Command(
+        "stochastic linear regression: the paper's pair and the controls", "gramian.linear.regression:command"
+    ),
+    "mountain-car": Command(
+        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
+    ),
+    "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
@@ -44,6 +51,8 @@ COMMANDS: dict[str, Command] = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that has no Greek gets question marks, not a traceback
+        sys.stdout.reconfigure(errors="replace")
     try:
         return _dispatch(arguments)
     except UserError as error:
@@ -52,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkFailed as error:
         print(f"gramian: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
-        print("gramian: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"gramian: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output, `head` say, has gone
         sys.stderr.close()
@@ -70,9 +79,9 @@ def _dispatch(arguments: list[str]) -> int:
     name, *rest = arguments
     if name not in COMMANDS:
         raise unknown("command", name, COMMANDS)
-    command = COMMANDS[name]
-    function = _load(name, command)
-    return function(_parse(function, rest, prog=f"gramian {name}"))
+    with _naming_what_is_missing(name, COMMANDS[name].extra):
+        function = _load(COMMANDS[name])
+        return function(_parse(function, rest, prog=f"gramian {name}"))
 
 
 def _usage() -> str:
@@ -93,19 +102,25 @@ def _usage() -> str:
     return "\n".join(lines)
 
 
-def _load(name: str, command: Command) -> Callable[[Any], int]:
-    module, _, attribute = command.function.partition(":")
+@contextlib.contextmanager
+def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
+    """Say which extra brings a package that a command cannot import, whether at once or in the middle of its work."""
     try:
-        import_module("tyro")
-        function: Callable[[Any], int] = getattr(import_module(module), attribute)
+        yield
     except ModuleNotFoundError as error:
         missing = (error.name or "").partition(".")[0]
         if missing in ("", "gramian"):
             raise
         raise UserError(
             f"'{name}' needs the package '{missing}', which is not installed; "
-            f"it comes with: pip install 'gramian[{command.extra}]'"
+            f"it comes with: pip install 'gramian[{extra}]'"
         ) from error
+
+
+def _load(command: Command) -> Callable[[Any], int]:
+    import_module("tyro")
+    module, _, attribute = command.function.partition(":")
+    function: Callable[[Any], int] = getattr(import_module(module), attribute)
     return function
 
 

@@ -51,7 +51,8 @@ def demo(options: Options) -> int:
     print(f"{'penalty':<9}" + "".join(f"{name:>18}" for name in columns))
     for penalty, runs in rows.items():
         print(f"{penalty:<9}" + "".join(f"{_mean_and_error([run[name] for run in runs]):>18}" for name in columns))
-    print("\n'gram' lowers the correlation of the features; 'norm' is the control that shrinks them and no more.")
+    print("\n'gram' penalises the covariance of features; 'norm', the control, their size alone.")
+    print("Compare mean |corr|, which does not depend on that size, and mind the standard errors.")
     return 0
 
 
@@ -94,5 +95,6 @@ def _mean_absolute_correlation(features: Tensor) -> float:
 
 
 def _mean_and_error(values: list[float]) -> str:
-    error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
-    return f"{statistics.mean(values):.3f} ± {error:.3f}"
+    if len(values) == 1:
+        return f"{values[0]:.3f}"
+    return f"{statistics.mean(values):.3f} ± {statistics.stdev(values) / math.sqrt(len(values)):.3f}"

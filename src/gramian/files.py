@@ -1,5 +1,6 @@
 """Files that are either whole or absent: everything the package writes goes through here."""
 
+import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -72,6 +73,23 @@ def replace_bytes(path: Path, data: bytes) -> None:
     """Write ``data`` to ``path`` so that a crash leaves either the old content or the new one."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path`` while the block runs. It is free again when the process ends, however it ends.
+
+    Raises
+    ------
+    UserError
+        If another process holds it.
+    """
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(f"another process is at work in '{path.parent}'; wait for it, or stop it first") from error
+        yield
 
 
 def _sync(path: Path) -> None:

@@ -24,7 +24,8 @@ What goes in and what comes out:
   No features (d = 0) give 0.
 - No samples (n = 0), or fewer than `unbiased_gram_penalty` needs, raise ``ValueError``. An empty leading axis gives an
   empty result.
-- NaN or infinite features make the value and gradient of their own leading index non-finite, and of no other.
+- NaN or infinite features make the value and gradient of their own leading index non-finite (but for d = 1, which has
+  no pair), and of no other. So do features whose fourth power overflows: covariance gives inf then, Gram NaN.
 - The Gram form is a difference of two nearly equal numbers when the features are nearly decorrelated, so it may come
   out slightly negative, by about 1e-6·‖C‖_F² in float32. It is not clamped, because that would cut the gradient.
 
@@ -33,6 +34,8 @@ Source: Mavrin, Graves & Chan (2019), "Efficient decorrelation of features using
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -139,13 +142,15 @@ def decorrelation_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
 def unbiased_gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     """Unbiased estimate of the penalty of the distribution that the samples come from, at the Gram form's cost.
 
-    The penalty of a batch overestimates: its expectation is (1 - 1/n)·T + B/n, where T = Σ_{i≠j} (E f_i f_j)² is what
-    is meant and B = Σ_{i≠j} E f_i² f_j² acts like a penalty on the norm. Leaving out the pairs n = m removes B:
+    The penalty of an uncentred batch overestimates: its expectation is (1 - 1/n)·T + B/n. T = Σ_{i≠j} (E f_i f_j)² is
+    what is meant, and B = Σ_{i≠j} E f_i² f_j² ≥ T acts like a penalty on the norm. Leaving out the pairs n = m
+    removes B:
 
     ``[Σ_{n≠m} G_nm² - Σ_{n≠m} ⟨x_n², x_m²⟩] / (n(n-1))``
 
-    Centring by the batch mean would bias that again. The centred version is instead H(XXᵀ) - Σ_i H(x_i x_iᵀ), x_i a
-    column, with the U-statistic of four samples, K's diagonal set to zero,
+    Centring by the batch mean would bias that again: a centred batch has too large a penalty where the features are
+    nearly independent, and too small a one where they are strongly correlated. The centred version is instead
+    H(XXᵀ) - Σ_i H(x_i x_iᵀ), x_i a column, with the U-statistic of four samples, K's diagonal set to zero,
 
     ``H(K) = [ΣK² + (ΣK)²/((n-1)(n-2)) - 2/(n-2)·Σ_a (Σ_b K_ab)²] / (n(n-3))``
 
@@ -256,7 +261,7 @@ def kappa(lam: float, n: int, convention: Convention, *, d: int | None = None) -
     >>> kappa(0.01, 32, "author"), kappa(0.01, 32, "algorithm2")
     (10.24, 0.16)
     """
-    return lam * _factor(n, convention, d)
+    return _coefficient("lam", lam) * _factor(n, convention, d)
 
 
 def lam(kappa: float, n: int, convention: Convention, *, d: int | None = None) -> float:
@@ -278,7 +283,7 @@ def lam(kappa: float, n: int, convention: Convention, *, d: int | None = None) -
     >>> lam(10.24, 32, "author")
     0.01
     """
-    return kappa / _factor(n, convention, d)
+    return _coefficient("kappa", kappa) / _factor(n, convention, d)
 
 
 _FACTORS: dict[str, Callable[[int, float], float]] = {
@@ -293,11 +298,20 @@ _FACTORS: dict[str, Callable[[int, float], float]] = {
 def _factor(n: int, convention: str, d: int | None) -> float:
     if convention not in _FACTORS:
         raise ValueError(f"unknown convention {convention!r}; choose from {', '.join(get_args(Convention))}")
-    if n < 1 or (convention == "vicreg" and n < 2):
-        raise ValueError(f"a batch of n = {n} has no {convention} penalty; n must be at least {1 + (n >= 1)}")
+    least = 2 if convention == "vicreg" else 1
+    if n < least:
+        raise ValueError(f"a batch of n = {n} has no {convention} penalty; n must be at least {least}")
     if convention == "vicreg" and (d is None or d < 1):
         raise ValueError(f"convention 'vicreg' divides by the number of features; pass d=…, at least 1, not {d}")
     return _FACTORS[convention](n, math.nan if d is None else d)
+
+
+def _coefficient(name: str, value: float) -> float:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, not {type(value).__name__} {value!r}")
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{name} must be finite and at least 0, not {value}")
+    return float(value)
 
 
 def _checked(features: Tensor, minimum: int = 1) -> Tensor:
@@ -317,9 +331,10 @@ def _checked(features: Tensor, minimum: int = 1) -> Tensor:
     return features
 
 
-def _full_precision(features: Tensor) -> torch.autocast:
+def _full_precision(features: Tensor) -> AbstractContextManager[object]:
     """Context in which matrix products are not cast down, whatever autocast surrounds it."""
-    return torch.autocast(_checked(features).device.type, enabled=False)
+    device = _checked(features).device.type
+    return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
 
 
 def _floating(features: Tensor) -> Tensor:

@@ -10,10 +10,13 @@ RUN = "pong-dqn-s0"
 
 
 def save(checkpoints, step, segments=(), segments_from=None):
+    log = checkpoints.folder / RUN / "episodes.csv"
+    log.parent.mkdir(exist_ok=True)
+    log.write_text("frames\n")
     checkpoints.save(
         step,
         counters={"updates": step // 4},
-        log_lengths={f"{RUN}/episodes.csv": step},
+        log_lengths={f"{RUN}/episodes.csv": 7},
         shared={"stack": torch.full((3,), step)},
         runs={RUN: {"online.w": torch.full((2, 2), float(step))}},
         segments=[(first, end, {"frames": torch.arange(first, end)}) for first, end in segments],
@@ -30,7 +33,7 @@ def test_what_was_saved_is_loaded(tmp_path):
     loaded = Checkpoints(tmp_path, [RUN]).load()
     assert loaded.agent_steps == 1000
     assert loaded.counters == {"updates": 250}
-    assert loaded.log_lengths == {f"{RUN}/episodes.csv": 1000}
+    assert loaded.log_lengths == {f"{RUN}/episodes.csv": 7}
     assert torch.equal(loaded.shared["stack"], torch.full((3,), 1000))
     assert torch.equal(loaded.runs[RUN]["online.w"], torch.full((2, 2), 1000.0))
     assert torch.cat([segment["frames"] for segment in loaded.segments]).tolist() == list(range(9))
@@ -107,8 +110,10 @@ def test_what_a_killed_process_left_half_done_is_removed_by_the_next_checkpoint(
     save(checkpoints, 10)
     (tmp_path / "checkpoints" / "replay-10-99.zz").write_bytes(b"orphan")
     (tmp_path / RUN / "checkpoints" / ".20-abc.safetensors").write_bytes(b"half")
+    (tmp_path / "checkpoints" / "notes of my own.txt").write_text("kept")
     save(checkpoints, 20)
     left = files(tmp_path)
+    assert "checkpoints/notes of my own.txt" in left
     assert "checkpoints/replay-10-99.zz" not in left
     assert f"{RUN}/checkpoints/.20-abc.safetensors" not in left
 

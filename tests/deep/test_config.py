@@ -60,8 +60,12 @@ def test_schedules_at_their_ends(name):
         ({"batch_size": 0}, "batch_size is 0; it must be at least 1"),
         ({"learning_rate": float("nan")}, "learning_rate is nan; it must be a finite number, 0 or more"),
         ({"target_period_agent_steps": 3}, "must be a multiple of the update period 4"),
-        ({"prefill_agent_steps": 0}, "prefill_agent_steps is 0; it must be at least n_step = 1"),
-        ({"replay_capacity": 1}, "replay_capacity is 1; it must be at least 2"),
+        (
+            {"prefill_agent_steps": 11, "n_step": 3, "envs_per_run": 4},
+            "prefill_agent_steps is 11; it must be at least 12",
+        ),
+        ({"replay_capacity": 1}, "replay_capacity is 1; it must be more than 1"),
+        ({"adam_epsilon": 0.0}, "adam_epsilon is 0.0; it must be more than 0"),
     ],
 )
 def test_bad_values_are_named_with_what_would_be_right(values, complaint):

@@ -45,7 +45,7 @@ def test_ten_kills_at_random_moments_leave_no_trace(game, tmp_path):
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if kills < KILLS:
             try:
-                process.wait(timeout=moments.uniform(0.0, 0.45 * whole_s))
+                process.wait(timeout=moments.uniform(0.0, whole_s / 3))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 kills += 1
@@ -56,5 +56,5 @@ def test_ten_kills_at_random_moments_leave_no_trace(game, tmp_path):
         if (tmp_path / "killed" / "population.json").exists():
             arguments = command("--resume", str(tmp_path / "killed"))
     assert process.returncode == 0
-    assert kills >= KILLS // 2, "the run was over before enough kills"
+    assert kills == KILLS
     assert fingerprint(tmp_path / "killed") == fingerprint(tmp_path / "undisturbed")

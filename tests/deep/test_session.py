@@ -2,6 +2,8 @@ import csv
 import json
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -11,6 +13,7 @@ from gramian.deep.arms import Arm
 from gramian.deep.session import pick_device, resume, train
 from gramian.deep.trainer import Trainer
 from gramian.errors import UserError, WorkFailed
+from gramian.files import locked
 from tests.deep.sessions import fingerprint, small
 
 
@@ -101,6 +104,12 @@ def test_resuming_what_is_done_changes_nothing(undisturbed):
     assert fingerprint(undisturbed) == before
 
 
+def test_two_processes_never_work_on_the_same_population(undisturbed):
+    with locked(undisturbed / "lock"), pytest.raises(UserError, match="another process is at work in"):
+        resume(undisturbed)
+    resume(undisturbed)
+
+
 def test_a_folder_without_population_cannot_be_resumed(tmp_path):
     with pytest.raises(UserError, match="holds no population; --resume takes the folder that was given as --out"):
         resume(tmp_path)
@@ -151,15 +160,15 @@ def test_every_kind_of_population_resumes_exactly(tmp_path, monkeypatch, changes
     assert fingerprint(resume(tmp_path / "run")) == expected
 
 
-def test_a_damaged_checkpoint_costs_time_and_nothing_else(undisturbed, tmp_path, monkeypatch):
+def test_a_damaged_checkpoint_costs_time_and_nothing_else(undisturbed, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         stop_at(patched, 777, lambda: os.kill(os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             train(small(), tmp_path / "run")
     path = tmp_path / "run" / "cartpole-dqn-s1" / "checkpoints" / "777.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.warns(UserWarning, match="agent step 777 is damaged"):
-        resume(tmp_path / "run")
+    resume(tmp_path / "run")
+    assert "gramian: the checkpoint at agent step 777 is damaged" in capsys.readouterr().err
     assert fingerprint(tmp_path / "run") == fingerprint(undisturbed)
 
 
@@ -198,11 +207,20 @@ def test_a_population_that_has_diverged_whole_ends(tmp_path):
     wild = replace(
         calm, runs=(replace(calm.runs[0], learning_rate=1e30),), settings=replace(calm.settings, max_grad_norm=0.0)
     )
+    for go in (lambda: train(wild, tmp_path / "wild"), lambda: resume(tmp_path / "wild")):
+        with pytest.raises(WorkFailed, match="every run diverged, the last one at update"):
+            go()
+        status = json.loads((tmp_path / "wild" / wild.runs[0].name / "status.json").read_text())
+        assert status["state"] == "diverged"
+        assert status["agent_steps"] < 1200
+
+
+def test_a_run_that_diverges_after_the_last_metrics_is_marked_too(tmp_path):
+    calm = small(arms=[Arm("dqn")], seeds=[0, 1], frames=400, metrics_period_agent_steps=10_000, max_grad_norm=0.0)
+    wild = replace(calm, runs=(calm.runs[0], replace(calm.runs[1], learning_rate=1e30)))
     train(wild, tmp_path / "wild")
-    status = json.loads((tmp_path / "wild" / wild.runs[0].name / "status.json").read_text())
-    assert status["state"] == "diverged"
-    assert status["agent_steps"] < 1200
-    resume(tmp_path / "wild")
+    states = [json.loads((tmp_path / "wild" / run.name / "status.json").read_text())["state"] for run in wild.runs]
+    assert states == ["done", "diverged"]
 
 
 def test_a_full_disk_stops_the_run_with_a_clear_line_and_keeps_the_last_checkpoint(undisturbed, tmp_path, monkeypatch):
@@ -222,6 +240,92 @@ def test_a_full_disk_stops_the_run_with_a_clear_line_and_keeps_the_last_checkpoi
     status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
     assert status["state"] == "failed"
     assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
+
+
+def interrupted_at(agent_steps, folder, monkeypatch, **options):
+    """A population that was stopped by Ctrl-C after so many agent steps."""
+    with monkeypatch.context() as patched:
+        stop_at(patched, agent_steps, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt, match="go on with --resume"):
+            train(small(), folder, **options)
+    return folder
+
+
+def test_a_truncated_manifest_is_passed_over_and_made_anew(undisturbed, tmp_path, monkeypatch, capsys):
+    folder = interrupted_at(777, tmp_path / "run", monkeypatch)
+    manifest = folder / "checkpoints" / "777.json"
+    manifest.write_bytes(manifest.read_bytes()[:20])
+    resume(folder)
+    assert "gramian: the checkpoint at agent step 777 is damaged" in capsys.readouterr().err
+    assert fingerprint(folder) == fingerprint(undisturbed)
+
+
+def test_after_a_fallback_the_damaged_checkpoint_is_gone_and_the_good_one_kept(tmp_path, monkeypatch):
+    folder = interrupted_at(777, tmp_path / "run", monkeypatch)
+    victim = folder / "cartpole-dqn-s0" / "checkpoints" / "777.safetensors"
+    victim.write_bytes(victim.read_bytes()[:-1])
+    with monkeypatch.context() as patched:
+        stop_at(patched, 770, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            resume(folder)
+    assert sorted(path.name for path in (folder / "checkpoints").glob("*.json")) == ["750.json", "770.json"]
+    weights = sorted(path.name for path in (folder / "cartpole-dqn-s0" / "checkpoints").iterdir())
+    assert weights == ["750.safetensors", "770.safetensors"]
+
+
+@pytest.mark.parametrize("log", ["episodes.csv", "metrics.csv"])
+@pytest.mark.parametrize("damage", ["shorter", "missing"])
+def test_a_log_that_is_shorter_than_it_was_makes_its_checkpoint_unusable(tmp_path, monkeypatch, capsys, log, damage):
+    folder = interrupted_at(777, tmp_path / "run", monkeypatch)
+    path = folder / "cartpole-gram-k0.1-s1" / log
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(UserError, match="is whole; start the population anew"):
+        resume(folder)
+    assert "is damaged" in capsys.readouterr().err
+    assert not path.exists() or b"\0" not in path.read_bytes()
+
+
+def test_without_the_replay_a_metrics_point_right_after_the_resume_is_passed_over(tmp_path, monkeypatch):
+    folder = interrupted_at(699, tmp_path / "run", monkeypatch, checkpoint_replay=False)
+    resume(folder)
+    steps = [int(row["agent_steps"]) for row in rows(folder / "cartpole-dqn-s0" / "metrics.csv")]
+    assert steps[-1] == 1200
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"format": 99}'])
+def test_a_damaged_population_file_is_one_clear_line(tmp_path, text):
+    (tmp_path / "population.json").write_text(text)
+    with pytest.raises(UserError, match=r"is damaged|has format 99"):
+        resume(tmp_path)
+
+
+def test_a_bug_leaves_its_reason_in_the_status(tmp_path, monkeypatch):
+    def bug():
+        raise ZeroDivisionError("oh")
+
+    stop_at(monkeypatch, 300, bug)
+    with pytest.raises(ZeroDivisionError):
+        train(small(), tmp_path / "run")
+    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    assert (status["state"], status["reason"]) == ("failed", "ZeroDivisionError: oh")
+
+
+def test_a_file_that_the_system_refuses_is_one_clear_line(tmp_path):
+    """A real limit on the size of files stands in for a full disk; the logs reach it between two checkpoints."""
+    command = [
+        *("bash", "-c", 'ulimit -f 20; exec "$@"', "bash", sys.executable, "-m", "gramian", "train"),
+        *("--game", "cartpole", "--preset", "smoke", "--arm", "dqn", "--frames", "3_000", "--features-dim", "8"),
+        *("--metrics-period-agent-steps", "1", "--no-checkpoint-replay", "--out", str(tmp_path / "run")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": ":".join(sys.path)})
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "file too large" in done.stderr.splitlines()[-1]
+    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    assert status["state"] == "failed"
 
 
 def test_memory_that_does_not_suffice_stops_before_anything_is_written(tmp_path):

@@ -12,28 +12,30 @@ from gramian.deep.config import Config, load_preset, population
 from gramian.deep.session import train
 
 
-def last_returns(folder: Path, count: int = 100) -> dict[str, float]:
-    """Mean raw return of each run's last games."""
+def returns(folder: Path) -> dict[str, list[float]]:
+    """Raw returns of each run's games."""
     found = {}
     for path in sorted(folder.glob("*/episodes.csv")):
         with path.open() as file:
-            found[path.parent.name] = mean(float(row["raw_return"]) for row in list(csv.DictReader(file))[-count:])
+            found[path.parent.name] = [float(row["raw_return"]) for row in csv.DictReader(file)]
     return found
 
 
 def test_dqn_and_gram_solve_cartpole(tmp_path):
-    settings = replace(load_preset("cartpole"), frames=30_000)
+    settings = replace(load_preset("cartpole"), frames=40_000)
     runs = population(["cartpole"], [Arm("dqn"), Arm("gram", settings.kappa)], [0, 1])
-    returns = last_returns(train(Config("cartpole", settings, runs), tmp_path / "cartpole"), count=20)
-    assert len(returns) == 4
-    # A random player keeps the pole up for 22 steps; 500 is the most.
-    assert min(returns.values()) > 150, returns
+    found = returns(train(Config("cartpole", settings, runs), tmp_path / "cartpole"))
+    assert len(found) == 4
+    # A random player keeps the pole up for 22 steps, 500 is the most, and 195 counts as solved.
+    best = {run: max(mean(games[i : i + 50]) for i in range(len(games) - 49)) for run, games in found.items()}
+    assert min(best.values()) > 195, best
 
 
 @pytest.mark.slow
 def test_dqn_and_gram_learn_minatar_breakout(tmp_path):
     settings = replace(load_preset("minatar"), frames=100_000, epsilon_decay_agent_steps=50_000)
     runs = population(["minatar/breakout"], [Arm("dqn"), Arm("gram", settings.kappa)], [0, 1])
-    returns = last_returns(train(Config("minatar", settings, runs), tmp_path / "breakout"))
+    found = returns(train(Config("minatar", settings, runs), tmp_path / "breakout"))
     # A random player gets 0.5.
-    assert min(returns.values()) > 2.5, returns
+    last = {run: mean(games[-100:]) for run, games in found.items()}
+    assert min(last.values()) > 2.5, last

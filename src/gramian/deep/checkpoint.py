@@ -14,10 +14,11 @@ The newest two are kept. One that is damaged is passed over for the one before i
 
 import hashlib
 import json
+import re
 import struct
 import warnings
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +96,8 @@ class Checkpoints:
         self.runs = list(runs)
         self._own = folder / "checkpoints"
         self._segments: list[tuple[int, int]] = []
+        self._whole: dict[int, dict[str, Any]] = {}
+        """The files of each checkpoint that was written or found whole, with their sums."""
 
     @property
     def segments_end(self) -> int | None:
@@ -103,8 +106,8 @@ class Checkpoints:
 
     @property
     def newest_step(self) -> int | None:
-        """Agent step of the newest checkpoint, or None."""
-        return max(self._steps(), default=None)
+        """Agent step of the newest checkpoint that was written or found whole, or None."""
+        return max(self._whole, default=None)
 
     def save(
         self,
@@ -141,7 +144,7 @@ class Checkpoints:
         for run in self.runs:
             (self.folder / run / "checkpoints").mkdir(parents=True, exist_ok=True)
         self._own.mkdir(parents=True, exist_ok=True)
-        sums = self._known_sums()
+        sums = {name: known for files in self._whole.values() for name, known in files.items()}
         if segments_from is None:
             self._segments = []
         for first, end, tensors in segments:
@@ -152,21 +155,30 @@ class Checkpoints:
         states[f"checkpoints/{agent_steps}.safetensors"] = shared
         for name, tensors in states.items():
             sums |= self._write(name, safetensors.torch.save(tensors))
+        files = {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *states]}
         manifest = {
             "format": FORMAT,
             "agent_steps": agent_steps,
             "counters": dict(counters),
             "log_lengths": dict(log_lengths),
             "segments": self._segments,
-            "files": {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *states]},
+            "files": files,
         }
         replace_text(self._own / f"{agent_steps}.json", json.dumps(manifest, indent=1) + "\n")
-        self._drop_old(kept)
+        self._whole[agent_steps] = files
+        self._whole = dict(sorted(self._whole.items())[-kept:])
+        self._drop_all_but_the_whole()
 
-    def load(self) -> Checkpoint | None:
+    def load(self, report: Callable[[str], None] = warnings.warn) -> Checkpoint | None:
         """The newest checkpoint that is whole, or None where there has never been one.
 
-        A damaged one is passed over with a warning.
+        One that is damaged, or whose logs have become shorter than they were, is passed over, and removed: what goes
+        on from an older one makes it anew.
+
+        Parameters
+        ----------
+        report
+            Called with a line for each checkpoint that is passed over.
 
         Raises
         ------
@@ -176,12 +188,25 @@ class Checkpoints:
         steps = self._steps()
         for step in reversed(steps):
             try:
-                return self._read(step)
+                checkpoint = self._read(step)
             except (OSError, ValueError, KeyError, TypeError, safetensors.SafetensorError, zlib.error) as error:
-                warnings.warn(f"the checkpoint at agent step {step:,} is damaged ({error})", stacklevel=2)
+                report(f"the checkpoint at agent step {step:,} is damaged ({error}); the one before it is used")
+                continue
+            for damaged in (other for other in steps if other > step):
+                (self._own / f"{damaged}.json").unlink()
+            self._remember_older(step)
+            return checkpoint
         if steps:
             raise UserError(f"no checkpoint in '{self._own}' is whole; start the population anew in another folder")
         return None
+
+    def _remember_older(self, newest: int) -> None:
+        """Keep the checkpoint before the one in use, if its manifest can be read; its files are checked when needed."""
+        for step in (step for step in self._steps() if step < newest):
+            try:
+                self._whole[step] = dict(json.loads((self._own / f"{step}.json").read_text(encoding="utf-8"))["files"])
+            except (ValueError, KeyError, TypeError):
+                continue
 
     def _read(self, step: int) -> Checkpoint:
         manifest = json.loads((self._own / f"{step}.json").read_text(encoding="utf-8"))
@@ -190,6 +215,10 @@ class Checkpoints:
         for name, expected in manifest["files"].items():
             if _sum((self.folder / name).read_bytes()) != expected:
                 raise ValueError(f"{name} is not what was written")
+        for name, length in manifest["log_lengths"].items():
+            if (self.folder / name).stat().st_size < length:
+                raise ValueError(f"{name} is shorter than it was")
+        self._whole[step] = manifest["files"]
         self._segments = [(first, end) for first, end in manifest["segments"]]
         return Checkpoint(
             agent_steps=manifest["agent_steps"],
@@ -207,24 +236,21 @@ class Checkpoints:
         replace_bytes(self.folder / name, data)
         return {name: _sum(data)}
 
-    def _known_sums(self) -> dict[str, Any]:
-        sums: dict[str, Any] = {}
-        for step in self._steps():
-            sums |= json.loads((self._own / f"{step}.json").read_text(encoding="utf-8"))["files"]
-        return sums
-
     def _steps(self) -> list[int]:
         return sorted(int(path.stem) for path in self._own.glob("*.json") if path.stem.isdigit())
 
-    def _drop_old(self, kept_count: int) -> None:
-        """Remove all checkpoints but the newest, and whatever a killed process left half done."""
-        for step in self._steps()[:-kept_count]:
-            (self._own / f"{step}.json").unlink()
-        kept = {self.folder / name for name in self._known_sums()}
-        folders = [self._own, *(self.folder / run / "checkpoints" for run in self.runs)]
-        for path in (path for folder in folders for path in folder.iterdir()):
-            if path not in kept and path.suffix != ".json":
-                path.unlink()
+    def _drop_all_but_the_whole(self) -> None:
+        """Remove the files of checkpoints that are not kept, and what a killed process left half done."""
+        kept = {self.folder / name for files in self._whole.values() for name in files}
+        kept |= {self._own / f"{step}.json" for step in self._whole}
+        for folder in (self._own, *(self.folder / run / "checkpoints" for run in self.runs)):
+            for path in folder.iterdir():
+                if _OURS.fullmatch(path.name) and path not in kept:
+                    path.unlink()
+
+
+_OURS = re.compile(r"\d+\.(json|safetensors)|replay-\d+-\d+\.zz|\.[\d-]+-\w+\.(json|safetensors)|\.replay-.*\.zz")
+"""Names of the files written here, and of their temporaries; nothing else in the folder is touched."""
 
 
 def latest_weights(run: Path) -> Path:

@@ -18,6 +18,9 @@ from gramian.errors import UserError
 PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
 """The preset for each kind of game where none is named."""
 
+WITH_RESUME = ("--resume", "--device", "--replay-device", "--tensorboard", "--torch-threads", "--help")
+"""Options that have a meaning for a population that was begun."""
+
 
 @dataclass(frozen=True)
 class TrainOptions:
@@ -51,6 +54,11 @@ class TrainOptions:
     @classmethod
     def defaults(cls, arguments: Sequence[str]) -> Self:
         """The options of the preset that ``arguments`` name, for the command line to override."""
+        if any(argument.partition("=")[0] == "--resume" for argument in arguments):
+            for argument in arguments:
+                option = argument.partition("=")[0]
+                if option.startswith("--") and option not in WITH_RESUME:
+                    raise UserError(f"--resume goes on with what was begun; leave {option} away")
         preset = _value_of("--preset", arguments)
         if preset is None:
             game = _value_of("--game", arguments)
@@ -60,11 +68,11 @@ class TrainOptions:
 
 def train_command(options: TrainOptions) -> int:
     """Train a population of runs: games × arms × seeds."""
+    if options.torch_threads < 1:
+        raise UserError(f"--torch-threads is {options.torch_threads}; it must be at least 1")
     torch.set_num_threads(options.torch_threads)
     places = {"device": options.device, "replay_device": options.replay_device, "tensorboard": options.tensorboard}
     if options.resume is not None:
-        if options.game or options.arm or options.out is not None:
-            raise UserError("--resume goes on with what was begun; leave --game, --arm and --out away")
         folder = resume(options.resume, **places)  # type: ignore[arg-type]
     else:
         for name in ("game", "arm", "out"):
@@ -79,9 +87,11 @@ def train_command(options: TrainOptions) -> int:
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:
+    """The value that the parser will see: the last one given."""
+    found = None
     for place, argument in enumerate(arguments):
         if argument == option and place + 1 < len(arguments):
-            return arguments[place + 1]
-        if argument.startswith(f"{option}="):
-            return argument.partition("=")[2]
-    return None
+            found = arguments[place + 1]
+        elif argument.startswith(f"{option}="):
+            found = argument.partition("=")[2]
+    return found

@@ -111,8 +111,8 @@ class Settings:
         for name in ("target_period_agent_steps", "metrics_period_agent_steps", "checkpoint_period_agent_steps"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm"):
-            value = getattr(self, name)
-            _require(math.isfinite(value) and value >= 0, name, value, "a finite number, 0 or more")
+            _require_finite(name, getattr(self, name))
+        _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "more than 0")
         for name in ("epsilon_initial", "epsilon_final", "gamma"):
             _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
         for name in ("features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps"):
@@ -123,14 +123,19 @@ class Settings:
             self.target_period_agent_steps,
             f"a multiple of the update period {self.update_period_agent_steps}",
         )
+        least = self.n_step * self.envs_per_run
         _require(
-            self.prefill_agent_steps >= self.n_step,
+            self.prefill_agent_steps >= least,
             "prefill_agent_steps",
             self.prefill_agent_steps,
-            f"at least n_step = {self.n_step}, so that there is something to sample",
+            f"at least {least}, n_step for each environment, so that there is something to sample",
         )
-        least = self.n_step + self.envs_per_run
-        _require(self.replay_capacity >= least, "replay_capacity", self.replay_capacity, f"at least {least}")
+        _require(
+            self.replay_capacity > least,
+            "replay_capacity",
+            self.replay_capacity,
+            f"more than {least}, n_step for each environment",
+        )
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,8 @@ class RunSpec:
 
     def __post_init__(self) -> None:
         _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
+        if self.learning_rate is not None:
+            _require_finite("learning_rate", self.learning_rate)
 
     @property
     def name(self) -> str:
@@ -308,6 +315,10 @@ def _typed(current: Any, value: Any, hint: Any, where: str) -> Any:
     if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
         raise UserError(f"{where} is {value!r}; it must be of type {hint.__name__}")
     return value
+
+
+def _require_finite(name: str, value: float) -> None:
+    _require(math.isfinite(value) and value >= 0, name, value, "a finite number, 0 or more")
 
 
 def _require(holds: bool, name: str, value: object, right: str) -> None:

@@ -9,14 +9,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from gramian.deep.config import Config
-from gramian.progress import PLAIN_INTERVAL_S, duration
+from gramian.deep.logs import LAST_EPISODES
+from gramian.progress import duration
 
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-LAST_EPISODES = 100
 REFRESH_S = 0.5
+PLAIN_INTERVAL_S = 30.0
 
 
 class Display:
@@ -34,6 +35,7 @@ class Display:
         self._config = config
         self._names = [run.name for run in config.runs]
         self._returns: list[deque[float]] = [deque(maxlen=LAST_EPISODES) for _ in config.runs]
+        self._games = [0] * len(config.runs)
         self._losses: list[tuple[float, float]] = [(math.nan, math.nan)] * len(config.runs)
         self._states = [""] * len(config.runs)
         self._steps = self._first = agent_steps
@@ -60,6 +62,7 @@ class Display:
     def episode(self, run: int, raw_return: float) -> None:
         """A game ended."""
         self._returns[run].append(raw_return)
+        self._games[run] += 1
 
     def metrics(self, losses: Sequence[float], penalties: Sequence[float]) -> None:
         """The learner was looked at."""
@@ -85,9 +88,14 @@ class Display:
         if self._live is not None:
             self._live.update(self._table(), refresh=True)
             return
-        best = ", ".join(f"{name} {self.mean_return(run):.1f}" for run, name in enumerate(self._names[:4]))
-        more = f" and {len(self._names) - 4} more" if len(self._names) > 4 else ""
-        print(f"{self._headline()}; returns: {best}{more}", file=sys.stderr, flush=True)
+        lines = [self._headline()]
+        width = max(map(len, self._names))
+        for run, name in enumerate(self._names):
+            loss, penalty = self._losses[run]
+            numbers = f"return {self.mean_return(run):.1f} ({self._games[run]} games), loss {loss:.3g}"
+            penalised = f", penalty {penalty:.3g}" if penalty else ""
+            lines.append(f"  {name:<{width}}  {numbers}{penalised} {self._states[run]}".rstrip())
+        print("\n".join(lines), file=sys.stderr, flush=True)
 
     def _headline(self) -> str:
         total, frames = self._config.agent_steps, self._config.frames_per_agent_step
@@ -104,14 +112,15 @@ class Display:
         from rich.table import Table
 
         table = Table(title=self._headline(), title_justify="left", box=None)
-        for heading in ("run", "return (last 100)", "games", "loss", "κ·penalty", ""):
-            table.add_column(heading, justify="left" if heading == "run" else "right")
+        for heading in ("run", "return", "games", "loss", "penalty", ""):
+            # a name that is cut would lose its seed
+            table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
         for run, name in enumerate(self._names):
             loss, penalty = self._losses[run]
             table.add_row(
                 name,
                 f"{self.mean_return(run):.1f}",
-                str(len(self._returns[run])),
+                str(self._games[run]),
                 f"{loss:.4g}",
                 f"{penalty:.4g}",
                 self._states[run],

@@ -104,9 +104,9 @@ def evaluate(
     """
     _check(run, episodes, epsilon, seed, at_once)
     engine = make_player(run, options, min(episodes, at_once), flavour)
-    what = run.spec.name if flavour is None else f"{run.spec.name} in mode {flavour.mode}:{flavour.difficulty}"
+    where = "" if flavour is None else f" in mode {flavour}"
     try:
-        with Progress(episodes, f"evaluating {what}", unit="game") as progress:
+        with Progress(episodes, f"evaluating{where}", unit="game") as progress:
             return _play(run, engine, min(episodes, at_once), episodes, epsilon, seed, progress)
     finally:
         engine.close()
@@ -200,7 +200,7 @@ def _play(
                     taken=np.frombuffer(bytes(taken[slot]), np.uint8),
                 )
             )
-            progress.advance(note=f"mean return so far {statistics.fmean(game.raw_return for game in games):.1f}")
+            progress.advance(note=f"mean so far {statistics.fmean(game.raw_return for game in games):.1f}")
     return sorted(games, key=lambda game: game.episode)
 
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gramian.deep.logs import LAST_EPISODES
 from gramian.deep.runs import CONFIG, read_run
 from gramian.errors import UserError
 
-LAST_EPISODES = 100
 NARROW = 80
 """Columns where there is no terminal to ask."""
 

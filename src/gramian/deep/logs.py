@@ -11,6 +11,7 @@
 | ``status.json`` | ``running``, ``interrupted``, ``done``, ``diverged`` or ``failed``, with the reason |
 """
 
+import contextlib
 import hashlib
 import importlib.metadata
 import json
@@ -44,6 +45,8 @@ METRIC_COLUMNS = (
     "grad_norm_body", "grad_norm_body_td", "grad_norm_body_penalty",
 )  # fmt: skip
 """`gramian.deep.diagnostics` defines them."""
+LAST_EPISODES = 100
+"""Games that a run's score is the mean return of: the last ones of its training, as in the author's code."""
 REPRESENTATION_COLUMNS = (
     "frames", "agent_steps", "updates", *(name for name in MEASURES if name not in ("states", "dr3_dot")),
 )  # fmt: skip
@@ -85,9 +88,14 @@ class CsvLog:
         os.fsync(self._file.fileno())
         return self._file.tell()
 
+    def push(self) -> None:
+        """Let other processes see what was written, without waiting for the disk."""
+        self._file.flush()
+
     def close(self) -> None:
-        """Write what is pending and close the file."""
-        self._file.close()
+        """Close the file. What counts was flushed before; an error here would hide the one that led to it."""
+        with contextlib.suppress(OSError):
+            self._file.close()
 
 
 class RunLog:
@@ -133,6 +141,11 @@ class RunLog:
         """Bring all logs to the disk; give their lengths in bytes."""
         return {name: log.flush() for name, log in self._logs.items()}
 
+    def push(self) -> None:
+        """Let other processes see what was written."""
+        for log in self._logs.values():
+            log.push()
+
     def close(self) -> None:
         """Close all logs."""
         for log in self._logs.values():
@@ -145,15 +158,24 @@ def write_config(folder: Path, config: Config, run: RunSpec) -> None:
 
 
 def write_status(folder: Path, state: State, agent_steps: int, reason: str = "") -> None:
-    """Write ``status.json``."""
-    status = {"state": state, "agent_steps": agent_steps, "reason": reason}
-    replace_text(folder / "status.json", json.dumps(status, indent=1) + "\n")
+    """Write ``status.json``; on a full disk in place of the old one, which is better than an untrue one."""
+    text = json.dumps({"state": state, "agent_steps": agent_steps, "reason": reason}, indent=1) + "\n"
+    try:
+        replace_text(folder / "status.json", text)
+    except OSError:
+        with contextlib.suppress(OSError):
+            (folder / "status.json").write_text(text, encoding="utf-8")
+        raise
 
 
 def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
     """Add this process to ``provenance.json``, a list of all that have worked on the run."""
     path = folder / "provenance.json"
-    records = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    text = path.read_text(encoding="utf-8") if path.exists() else "[]"
+    try:
+        records = list(json.loads(text))
+    except (ValueError, TypeError):
+        records = [{"damaged": text}]
     replace_text(path, json.dumps([*records, record], indent=1) + "\n")
 
 
@@ -192,6 +214,7 @@ def _git() -> dict[str, str] | None:
         return subprocess.run(["git", *arguments], cwd=root, capture_output=True, check=True).stdout
 
     try:
+        git("ls-files", "--error-unmatch", __file__)  # the repository may be somebody's who has installed the package
         commit, difference = git("rev-parse", "HEAD").decode().strip(), git("diff", "HEAD")
     except (OSError, subprocess.CalledProcessError):
         return None

@@ -103,7 +103,7 @@ def runs_command(options: RunsOptions) -> int:
     if not runs:
         raise UserError(f"there is no run below '{options.folder}'; name the folder that was given as --out")
     print(table(runs, options.folder))
-    print("\nsteps: agent steps when the status was written; return: mean raw return of the last 100 games")
+    print("\nsteps: agent steps; return: mean raw return of the last 100 games")
     return 0
 
 

@@ -2,11 +2,12 @@
 
 import json
 import math
+import os
 import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -20,7 +21,7 @@ from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.display import Display
 from gramian.deep.games import find_game
 from gramian.deep.heldout import HeldOut
-from gramian.deep.logs import RunLog, add_provenance, provenance, write_config, write_status
+from gramian.deep.logs import RunLog, State, add_provenance, provenance, write_config, write_status
 from gramian.deep.memory import memory_bill
 from gramian.deep.networks import parameter_shapes
 from gramian.deep.replay import bytes_needed
@@ -28,10 +29,15 @@ from gramian.deep.schedules import crossed
 from gramian.deep.tensorboard import TensorBoard
 from gramian.deep.trainer import Episode, Trainer, make_environments, network_spec
 from gramian.errors import UserError, WorkFailed
-from gramian.files import output_folder, replace_text
+from gramian.files import locked, output_folder, replace_text
 
 FORMAT = 1
 POPULATION = "population.json"
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+STATUS_INTERVAL_S = 5.0
+"""Seconds between two looks that others can take at a run: its logs so far and its status."""
+LOCK = "lock"
+"""Held by the process at work on a population."""
 LEARNER_COPIES = 6
 """Online and target weights, Adam's two moments, a gradient and a temporary of the optimiser."""
 
@@ -78,8 +84,10 @@ def train(
     ------
     UserError
         If ``out`` holds a population already or cannot be written, or if the memory does not suffice.
+    WorkFailed
+        If the disk fails, or if every run diverges. What was saved stays.
     KeyboardInterrupt
-        On Ctrl-C, after a checkpoint has been saved.
+        On Ctrl-C or SIGTERM, after a checkpoint has been saved.
     """
     folder = Path(out)
     if (folder / POPULATION).exists():
@@ -88,8 +96,9 @@ def train(
         )
     session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype)
     output_folder(folder)
-    replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
-    session.run(None)
+    with locked(folder / LOCK):
+        replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
+        session.run(None)
     return folder
 
 
@@ -105,22 +114,32 @@ def resume(
     """
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder)
-    checkpoint = Checkpoints(folder, [run.name for run in config.runs])
     session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype)
-    session.checkpoints = checkpoint
-    session.run(checkpoint.load())
+    with locked(folder / LOCK):
+        session.run(session.checkpoints.load(report=lambda line: print(f"gramian: {line}", file=sys.stderr)))
     return folder
 
 
 def read_population(folder: Path) -> tuple[Config, bool, torch.dtype]:
-    """The population that was begun in ``folder``, whether its replay is saved, and its precision."""
+    """The population that was begun in ``folder``, whether its replay is saved, and its precision.
+
+    Raises
+    ------
+    UserError
+        If there is none, or if it cannot be read.
+    """
+    path = folder / POPULATION
     try:
-        saved = json.loads((folder / POPULATION).read_text(encoding="utf-8"))
+        saved = json.loads(path.read_text(encoding="utf-8"))
+        if saved["format"] != FORMAT:
+            raise UserError(f"'{path}' has format {saved['format']}, not {FORMAT}; use the version that wrote it")
+        settings = settings_from(saved["settings"], f"'{path}'")
+        runs = tuple(run_from(run, settings) for run in saved["runs"])
+        return Config(saved["preset"], settings, runs), saved["checkpoint_replay"], DTYPES[saved["dtype"]]
     except OSError as error:
         raise UserError(f"'{folder}' holds no population; --resume takes the folder that was given as --out") from error
-    settings = settings_from(saved["settings"], f"'{folder / POPULATION}'")
-    runs = tuple(run_from(run, settings) for run in saved["runs"])
-    return Config(saved["preset"], settings, runs), saved["checkpoint_replay"], getattr(torch, saved["dtype"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"'{path}' is damaged ({error!r}); start the population anew in another folder") from error
 
 
 def run_from(saved: Mapping[str, Any], settings: Settings) -> RunSpec:
@@ -173,6 +192,12 @@ class _Session:
         self._print_memory_bill()
         if tensorboard:
             TensorBoard.check_installed()
+        self.trainer = Trainer(
+            config, self.environments, device=self.device, replay_device=self.replay_device, dtype=dtype
+        )
+        self.diverged: dict[int, int] = {}
+        self.logs: list[RunLog] = []
+        self.board: TensorBoard | None = None
 
     def _print_memory_bill(self) -> None:
         """Say what will be allocated, and stop here if it is more than there is."""
@@ -195,47 +220,56 @@ class _Session:
 
     def run(self, checkpoint: Checkpoint | None) -> None:
         """Train to the end, to an interruption or to a failure; the folders say which it was."""
-        names = [run.name for run in self.config.runs]
-        folders = {name: self.folder / name for name in names}
-        record = provenance(self.device)
-        for run, name in zip(self.config.runs, names, strict=True):
-            folders[name].mkdir(exist_ok=True)
-            write_config(folders[name], self.config, run)
-            add_provenance(folders[name], record)
-
-        trainer = Trainer(
-            self.config, self.environments, device=self.device, replay_device=self.replay_device, dtype=self.dtype
-        )
-        self.diverged: dict[int, int] = {}
-        if checkpoint is not None:
-            trainer.restore(checkpoint.shared, [checkpoint.runs[name] for name in names], checkpoint.segments)
-            self.diverged = {int(run): at for run, at in checkpoint.counters["diverged"].items()}
-        self.trainer = trainer
-        self.held_out = HeldOut(self.config, self.device)
         with ExitStack() as open_things:
-            open_things.callback(trainer.close)
-            self.logs = []
-            for name in names:
-                lengths = checkpoint.log_lengths if checkpoint is not None else None
-                own = None if lengths is None else {k.name: v for k, v in _below(lengths, name)}
-                log = RunLog(folders[name], own)
-                open_things.callback(log.close)
-                self.logs.append(log)
-            self.display = open_things.enter_context(Display(self.config, trainer.agent_steps))
-            self._remember_returns()
-            self.board = None
-            if self.tensorboard:
-                self.board = TensorBoard(folders.values())
-                open_things.callback(self.board.close)
-            self._status("running")
+            open_things.callback(self.trainer.close)
             try:
+                self._open(checkpoint, open_things)
                 self._loop(checkpoint.agent_steps if checkpoint is not None else None)
             except OSError as error:
-                self._fail(error)
+                last = self.checkpoints.newest_step
+                kept = (
+                    "there is no checkpoint yet" if last is None else f"the checkpoint at agent step {last:,} is whole"
+                )
+                reason = f"cannot write to '{self.folder}': {(error.strerror or str(error)).lower()}; {kept}"
+                self._note_failure(reason)
+                raise WorkFailed(f"{reason}; make room and go on with --resume '{self.folder}'") from error
+            except WorkFailed:
+                raise
+            except Exception as error:
+                self._note_failure(f"{type(error).__name__}: {error}")
+                raise
+
+    def _open(self, checkpoint: Checkpoint | None, open_things: ExitStack) -> None:
+        """Bring folders, trainer, logs and display to where the work begins."""
+        names = [run.name for run in self.config.runs]
+        self.held_out = HeldOut(self.config, self.device)
+        record = provenance(self.device)
+        for run in self.config.runs:
+            (self.folder / run.name).mkdir(exist_ok=True)
+            write_config(self.folder / run.name, self.config, run)
+            add_provenance(self.folder / run.name, record)
+        if checkpoint is not None:
+            self.trainer.restore(checkpoint.shared, [checkpoint.runs[name] for name in names], checkpoint.segments)
+            self.diverged = {int(run): at for run, at in checkpoint.counters["diverged"].items()}
+        for name in names:
+            lengths = None
+            if checkpoint is not None:
+                recorded = ((Path(path), length) for path, length in checkpoint.log_lengths.items())
+                lengths = {path.name: length for path, length in recorded if path.parent.name == name}
+            self.logs.append(RunLog(self.folder / name, lengths))
+            open_things.callback(self.logs[-1].close)
+        self.display = Display(self.config, self.trainer.agent_steps)
+        self._remember()
+        open_things.enter_context(self.display)
+        if self.tensorboard:
+            self.board = TensorBoard([self.folder / name for name in names], self.trainer.frames)
+            open_things.callback(self.board.close)
+        self._status("running")
 
     def _loop(self, saved_at: int | None) -> None:
         trainer, settings = self.trainer, self.config.settings
-        began, first = time.monotonic(), trainer.agent_steps
+        began = shown = time.monotonic()
+        first = trainer.agent_steps
         with _interruption() as interrupted:
             while not trainer.done and len(self.diverged) < len(self.config.runs):
                 before = trainer.agent_steps
@@ -244,6 +278,9 @@ class _Session:
                 now = trainer.agent_steps
                 if crossed(settings.metrics_period_agent_steps, before, now):
                     self._metrics(time.monotonic() - began, now - first)
+                    if time.monotonic() - shown > STATUS_INTERVAL_S:
+                        self._let_others_see()
+                        shown = time.monotonic()
                 period = settings.representation_period_agent_steps
                 if period and crossed(period, before, now):
                     self._representation()
@@ -255,11 +292,14 @@ class _Session:
                     if saved_at != now:
                         self._save()
                     self._status("interrupted")
-                    raise KeyboardInterrupt
+                    raise KeyboardInterrupt(f"interrupted; go on with --resume '{self.folder}'")
+        self._notice_divergence()
         # Nothing goes on from here, so that the replay is not needed any more.
         if saved_at != trainer.agent_steps or self.checkpoints.segments_end is not None:
             self._save(final=True)
         self._status("done")
+        if len(self.diverged) == len(self.config.runs):
+            raise WorkFailed(f"every run diverged, the last one at update {max(self.diverged.values()):,}")
 
     def _episode(self, episode: Episode) -> None:
         if episode.run in self.diverged:
@@ -275,7 +315,7 @@ class _Session:
         trainer = self.trainer
         for log in self.logs:
             log.timing(trainer.agent_steps, round(seconds, 3), round(paced / seconds, 1))
-        if not trainer.learner.updates:
+        if not trainer.learner.updates or not trainer.replay.ready:
             return
         numbers = trainer.diagnose()
         common = {
@@ -292,7 +332,11 @@ class _Session:
                     for name, value in values.items():
                         self.board.add(run, name, value, trainer.frames)
         self.display.metrics(numbers["loss"].tolist(), numbers["penalty_loss"].tolist())
-        for run, update in enumerate(trainer.diverged_at()):
+        self._notice_divergence()
+
+    def _notice_divergence(self) -> None:
+        """Mark runs that are not finite. Looked for at set steps alone, so that a resume changes nothing."""
+        for run, update in enumerate(self.trainer.diverged_at()):
             if update >= 0 and run not in self.diverged:
                 self.diverged[run] = update
                 self.display.state(run, f"diverged at update {update:,}")
@@ -311,6 +355,11 @@ class _Session:
                 if self.board is not None:
                     for name, value in values.items():
                         self.board.add(run, f"held_out/{name}", value, trainer.frames)
+
+    def _let_others_see(self) -> None:
+        for log in self.logs:
+            log.push()
+        self._status("running")
 
     def _save(self, *, final: bool = False) -> None:
         trainer = self.trainer
@@ -333,39 +382,30 @@ class _Session:
         )
         self._status("running")
 
-    def _status(self, state: str) -> None:
+    def _status(self, state: State) -> None:
         for run in range(len(self.config.runs)):
             self._write_status(run, state)
 
-    def _write_status(self, run: int, state: str, reason: str = "") -> None:
-        if run in self.diverged:
+    def _write_status(self, run: int, state: State, reason: str = "") -> None:
+        if run in self.diverged and state != "failed":
             state, reason = "diverged", f"not finite at update {self.diverged[run]}"
-        folder = self.folder / self.config.runs[run].name
-        write_status(folder, state, self.trainer.agent_steps, reason)  # type: ignore[arg-type]
+        write_status(self.folder / self.config.runs[run].name, state, self.trainer.agent_steps, reason)
 
-    def _fail(self, error: OSError) -> None:
-        last = self.checkpoints.newest_step
-        kept = f"the checkpoint at agent step {last:,} is whole" if last is not None else "there is no checkpoint yet"
-        why = (error.strerror or str(error)).lower()
-        reason = f"cannot write to '{self.folder}': {why}; {kept}"
-        try:
-            for run in range(len(self.config.runs)):
+    def _note_failure(self, reason: str) -> None:
+        for run in range(len(self.config.runs)):
+            with suppress(OSError):  # the disk that failed is the one that the status goes to
                 self._write_status(run, "failed", reason)
-        except OSError:
-            pass  # the disk that failed is the one that the status would go to
-        raise WorkFailed(f"{reason}; make room and go on with --resume '{self.folder}'") from error
 
-    def _remember_returns(self) -> None:
-        """Show the last returns of a resumed run from its log."""
+    def _remember(self) -> None:
+        """Show what became of a resumed run before: its last returns from its log, and whether it has diverged."""
         for run, log in enumerate(self.logs):
+            log.push()
             lines = (log.folder / "episodes.csv").read_text(encoding="utf-8").splitlines()
-            column = lines[0].split(",").index("raw_return") if lines else 0
-            for line in lines[1:][-100:]:
+            column = lines[0].split(",").index("raw_return")
+            for line in lines[1:]:
                 self.display.episode(run, float(line.split(",")[column]))
-
-
-def _below(lengths: Mapping[str, int], name: str) -> Iterator[tuple[Path, int]]:
-    return ((Path(path), length) for path, length in lengths.items() if Path(path).parent.name == name)
+        for run, update in self.diverged.items():
+            self.display.state(run, f"diverged at update {update:,}")
 
 
 def _population(config: Config, checkpoint_replay: bool, dtype: torch.dtype) -> dict[str, Any]:
@@ -392,7 +432,7 @@ def _interruption() -> Iterator[Any]:
         nonlocal asked
         asked = True
         signal.signal(number, before[number])
-        print("stopping after this step; saving a checkpoint", file=sys.stderr, flush=True)
+        os.write(2, b"stopping after this step; saving a checkpoint\n")  # print is not safe in a handler
 
     before: dict[int, Any] = {}
     try:

@@ -36,7 +36,6 @@ class Stream(IntEnum):
     EXPLORE = 2
     REPLAY = 3
     DIAGNOSE = 4
-    PREFILL = 5
     EVALUATE = 6
     HELD_OUT = 7
     ANALYZE = 8

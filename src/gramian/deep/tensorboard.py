@@ -14,13 +14,15 @@ class TensorBoard:
     ----------
     folders
         One for each run.
+    frames
+        Where the runs go on; points beyond, of a process that was killed, are dropped.
     """
 
-    def __init__(self, folders: Iterable[Path]) -> None:
+    def __init__(self, folders: Iterable[Path], frames: int = 0) -> None:
         self.check_installed()
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writers = [SummaryWriter(folder / "tensorboard") for folder in folders]
+        self._writers = [SummaryWriter(folder / "tensorboard", purge_step=frames or None) for folder in folders]
 
     @staticmethod
     def check_installed() -> None:

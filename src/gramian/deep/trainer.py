@@ -239,9 +239,8 @@ class Trainer:
 
     def run_states(self) -> list[dict[str, Tensor]]:
         """What each run has learned, as named tensors."""
-        whole = {name: tensor.cpu() for name, tensor in self.learner.state_dict().items()}
         return [
-            {name: tensor if name == "updates" else tensor[run : run + 1].clone() for name, tensor in whole.items()}
+            {name: tensor.cpu() for name, tensor in self.learner.run_state(run).items()}
             for run in range(len(self.config.runs))
         ]
 

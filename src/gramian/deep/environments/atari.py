@@ -57,13 +57,14 @@ class AtariEngine(Engine):
 
     def __init__(self, game: str, count: int, options: AtariOptions, threads: int, *, colour: bool = False):
         self._game, self._options, self._colour = game, options, colour
-        height, width = self._screen = COLOUR_SCREEN if colour else (SCREEN_PIXELS, SCREEN_PIXELS)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gramian-atari")
         self._playing = [self._make() for _ in range(count)]
         self._next: list[Future[_Ready] | None] = [None] * count
         self._next_seed = np.full(count, -1, np.int64)
         self._lives = np.zeros(count, np.int64)
-        self.observation = ObservationSpec((height, width, 3) if colour else (height, width), np.uint8, options.stack)
+        self.observation = ObservationSpec(
+            (*COLOUR_SCREEN, 3) if colour else (SCREEN_PIXELS, SCREEN_PIXELS), np.uint8, options.stack
+        )
         self._frames = np.zeros((count, *self.observation.frame_shape), np.uint8)
         self.actions = len(self._playing[0].ale.get_action_set())
         self.frames_per_step = options.frame_skip
@@ -140,6 +141,7 @@ class AtariEngine(Engine):
 
     def _make(self) -> AtariVectorEnv:
         options = self._options
+        height, width = COLOUR_SCREEN if self._colour else (SCREEN_PIXELS, SCREEN_PIXELS)
         return AtariVectorEnv(
             self._game,
             1,
@@ -152,8 +154,8 @@ class AtariEngine(Engine):
             continuous=False,
             continuous_action_threshold=0.5,  # has no effect on discrete actions
             autoreset_mode=AutoresetMode.NEXT_STEP,
-            img_height=self._screen[0],
-            img_width=self._screen[1],
+            img_height=height,
+            img_width=width,
             grayscale=not self._colour,
             stack_num=1,  # stacks are built from the newest frames, where they are needed
             frameskip=options.frame_skip,

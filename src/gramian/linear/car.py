@@ -1,0 +1,203 @@
+"""Mountain Car (Sutton & Barto 2018, Example 10.1) and Q-learning on it, whole runs inside one kernel."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.linear.compiled import kernel
+from gramian.linear.features import active_tiles, with_action
+from gramian.linear.kernels import (
+    FULL,
+    NONE,
+    PLAIN,
+    TWO_SAMPLE,
+    Floats,
+    Integers,
+    dot_active,
+    learn,
+    transform,
+)
+
+LOW, HIGH = (-1.2, -0.07), (0.6, 0.07)
+"""Bounds of position and velocity. The car stops at the left wall; the goal lies at position 0.5."""
+
+GOAL = 0.5
+ACTIONS = 3
+START_LOW, START_HIGH = -0.6, -0.4
+FINISHED, DIVERGED, STOPPED = 0, 1, 2
+VALUE_CAP = 1e6
+"""A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
+
+
+@kernel
+def car_step(position: float, velocity: float, action: int) -> tuple[float, float]:
+    """Position and velocity after pushing left (0), not at all (1) or right (2).
+
+    Examples
+    --------
+    >>> position, velocity = car_step(-0.5, 0.0, 2)
+    >>> round(position, 6), round(velocity, 6)
+    (-0.499177, 0.000823)
+    """
+    velocity = min(max(velocity + 0.001 * (action - 1) - 0.0025 * math.cos(3 * position), -0.07), 0.07)
+    position = min(max(position + velocity, -1.2), 0.6)
+    if position == -1.2 and velocity < 0.0:
+        velocity = 0.0
+    return position, velocity
+
+
+@kernel
+def _greedy(q: Floats, rng: np.random.Generator) -> int:
+    """Index of the largest value; ties are broken at random, so that equal first values favour no action."""
+    best, ties = 0, 1
+    for a in range(1, q.size):
+        if q[a] > q[best]:
+            best, ties = a, 1
+        elif q[a] == q[best]:
+            ties += 1
+            if rng.random() * ties < 1.0:
+                best = a
+    return best
+
+
+@kernel
+def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.random.Generator) -> None:
+    """Offer ``item`` [k], the one after ``seen`` others, to ``reservoir`` [capacity, k], a uniform sample of all.
+
+    Algorithm R (Vitter 1985): item n takes a random place with probability capacity/n.
+    """
+    capacity = reservoir.shape[0]
+    place = seen if seen < capacity else int(rng.random() * (seen + 1))
+    if place < capacity:
+        reservoir[place] = item
+
+
+@kernel
+def q_learning_run(
+    starts: Floats,
+    most_steps: int,
+    gamma: float,
+    low: Floats,
+    high: Floats,
+    scale: Floats,
+    offsets: Floats,
+    copies: int,
+    form: int,
+    estimator: int,
+    projected: bool,
+    A: Floats,
+    w: Floats,
+    theta: Floats,
+    S: Floats,
+    alpha: float,
+    lam: float,
+    beta: float,
+    reservoir: Integers,
+    rng: np.random.Generator,
+    lengths: Integers,
+    trace: Floats,
+    stop: NDArray[np.bool_],
+) -> int:
+    """Run Algorithm 1 with ε = 0 for one episode per entry of ``starts``; return FINISHED, DIVERGED or STOPPED.
+
+    Each step: take the greedy action, observe r = −1 and s'; δ = r + γ max_a Q(s', a) − Q(s, a), where the middle term
+    is missing at the goal; learn; choose the next action with the new values. A and w (or θ) are changed in place and
+    stay from episode to episode. ``lengths`` [episodes] receives the number of steps of each, at most ``most_steps``.
+    A run that diverges ends there, and the episodes that it did not finish count ``most_steps``. Setting ``stop[0]``
+    from another thread ends the run before its next episode.
+
+    The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
+    of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
+    position, velocity and action of the first n steps.
+    """
+    tilings = offsets.shape[0]
+    d, k = w.size, tilings * (1 + copies)
+    per_action = d // (ACTIONS * (1 + copies))
+    tiles_now, tiles_next = np.empty(tilings, np.int64), np.empty(tilings, np.int64)
+    indices, others = np.empty(k, np.int64), np.empty(k, np.int64)
+    ones, state = np.ones(k), np.empty(2)
+    q, q_next = np.zeros(ACTIONS), np.zeros(ACTIONS)
+    wide = d if form != PLAIN else 0
+    y, other, room = np.zeros(wide), np.zeros(wide), np.zeros((4, wide))
+    Y, Y_next = (
+        np.zeros((ACTIONS, wide)),
+        np.zeros((ACTIONS, wide)),
+    )  # y of every action; the full form alone needs them
+    reads_y = form != PLAIN and (estimator != NONE or projected)
+    seen, steps_in_all = 0, 0
+    lengths[:] = most_steps
+    for episode in range(starts.size):
+        if stop[0]:
+            return STOPPED
+        position, velocity = starts[episode], 0.0
+        state[0], state[1] = position, velocity
+        active_tiles(state, low, high, scale, offsets, tiles_now)
+        for a in range(ACTIONS):
+            with_action(tiles_now, a, per_action, ACTIONS, indices)
+            if form == FULL:
+                transform(A, indices, ones, Y[a])
+                q[a] = np.dot(Y[a], theta)
+            else:
+                q[a] = dot_active(w, indices, ones)
+        for step in range(1, most_steps + 1):
+            action = _greedy(q, rng)
+            if steps_in_all < trace.shape[0]:
+                trace[steps_in_all, 0], trace[steps_in_all, 1], trace[steps_in_all, 2] = position, velocity, action
+            steps_in_all += 1
+            position, velocity = car_step(position, velocity, action)
+            state[0], state[1] = position, velocity
+            active_tiles(state, low, high, scale, offsets, tiles_next)
+            best_next = 0.0
+            if position < GOAL:
+                best_next = -np.inf
+                for a in range(ACTIONS):
+                    with_action(tiles_next, a, per_action, ACTIONS, indices)
+                    if form == FULL:
+                        transform(A, indices, ones, Y_next[a])
+                        q_next[a] = np.dot(Y_next[a], theta)
+                    else:
+                        q_next[a] = dot_active(w, indices, ones)
+                    best_next = max(best_next, q_next[a])
+            delta = -1.0 + gamma * best_next - q[action]
+            if not abs(delta) < VALUE_CAP:
+                return DIVERGED
+
+            with_action(tiles_now, action, per_action, ACTIONS, indices)
+            term = estimator
+            if form == FULL:
+                y[:] = Y[action]
+            elif reads_y:
+                transform(A, indices, ones, y)
+            if estimator == TWO_SAMPLE:
+                if seen == 0:
+                    term = NONE
+                else:
+                    drawn = int(rng.random() * min(seen, reservoir.shape[0]))
+                    others[:] = reservoir[drawn]
+                    transform(A, others, ones, other)
+                keep_in_reservoir(reservoir, indices, seen, rng)
+                seen += 1
+            learn(form, term, projected, A, w, theta, S, indices, ones, y, other, delta, alpha, lam, beta, room)
+
+            if position >= GOAL:
+                lengths[episode] = step
+                break
+            if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
+                shared = 0.0
+                for t in range(tilings):
+                    if tiles_now[t] == tiles_next[t]:
+                        shared += 1.0 + copies
+                for j in range(d):
+                    Y_next[action, j] += shared * room[1, j]
+            for a in range(ACTIONS):
+                with_action(tiles_next, a, per_action, ACTIONS, indices)
+                if form == FULL:
+                    if projected:
+                        transform(A, indices, ones, Y_next[a])
+                    Y[a] = Y_next[a]
+                    q[a] = np.dot(Y[a], theta)
+                else:
+                    q[a] = dot_active(w, indices, ones)
+            tiles_now, tiles_next = tiles_next, tiles_now
+    return FINISHED

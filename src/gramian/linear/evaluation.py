@@ -1,0 +1,39 @@
+"""TD(0) policy evaluation over given transitions with dense features, a whole run inside one kernel."""
+
+import numpy as np
+
+from gramian.linear.compiled import kernel
+from gramian.linear.kernels import REDUCED, TWO_SAMPLE, Floats, dot_active, learn, transform
+
+
+@kernel
+def evaluate_reduced(
+    phi: Floats,
+    rewards: Floats,
+    following: Floats,
+    seconds: Floats,
+    gamma: float,
+    alphas: Floats,
+    lam: float,
+    estimator: int,
+    A: Floats,
+) -> float:
+    """Take one TD(0) step of the reduced form per row of φ [steps, d], step size α_n; return the largest ‖A‖².
+
+    A [d, d] is changed in place. ``following`` [steps, d] are the features of s', and ``seconds`` [steps, d] the
+    independent samples of the two-sample estimator.
+    """
+    steps, d = phi.shape
+    indices = np.arange(d)
+    w = A.sum(axis=1)
+    y, other, room = np.zeros(d), np.zeros(d), np.zeros((4, d))
+    largest = 0.0
+    for n in range(steps):
+        values = phi[n]
+        delta = rewards[n] + gamma * dot_active(w, indices, following[n]) - dot_active(w, indices, values)
+        transform(A, indices, values, y)
+        if estimator == TWO_SAMPLE:
+            transform(A, indices, seconds[n], other)
+        learn(REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, room)
+        largest = max(largest, (A * A).sum())
+    return largest

@@ -1,0 +1,139 @@
+"""Tile coding: sparse binary features of a state and an action, with any number of copies of every feature."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramian.errors import UserError
+from gramian.linear.compiled import kernel
+from gramian.linear.kernels import Floats, Integers
+
+
+@kernel
+def active_tiles(state: Floats, low: Floats, high: Floats, scale: Floats, offsets: Floats, out: Integers) -> None:
+    """Write into ``out`` [tilings] the index of the tile that each tiling lays over ``state`` [dimensions].
+
+    ``scale`` [dimensions] is tiles per unit of the state, ``offsets`` [tilings, dimensions] the shift of each tiling in
+    tiles. A tiling stores ``tiles + 1`` tiles per dimension, because a shift makes room for one more. A state outside
+    the bounds counts as lying on them.
+    """
+    stored = int(scale[0] * (high[0] - low[0]) + 0.5) + 1
+    for t in range(out.size):
+        index = t
+        for n in range(state.size):
+            along = (min(max(state[n], low[n]), high[n]) - low[n]) * scale[n]
+            index = index * stored + int(along + offsets[t, n])
+        out[t] = index
+
+
+@kernel
+def with_action(tiles: Integers, action: int, per_action: int, actions: int, out: Integers) -> None:
+    """Write the indices of the active features of (state, action) into ``out`` [k]: its block of every copy."""
+    copies = out.size // tiles.size
+    for c in range(copies):
+        for t in range(tiles.size):
+            out[c * tiles.size + t] = (c * actions + action) * per_action + tiles[t]
+
+
+@dataclass(frozen=True)
+class TileCoding:
+    """Tile coding of a box, stacked per action; ``copies`` repeats every feature so many times more.
+
+    Parameters
+    ----------
+    low, high
+        Bounds of the state, one value per dimension.
+    tilings, tiles
+        Number of tilings, and of tiles per dimension of a tiling (``tiles + 1`` are stored, see `active_tiles`).
+        Tiling t is shifted by t/tilings of a tile times 1, 3, 5, … along the first, second, third, … dimension, modulo
+        a tile: the asymmetric offsets of Sutton & Barto (2018, p. 219).
+    actions
+        Number of actions; each has its own block of features.
+    copies
+        0 gives φ, 1 gives [φ, φ], and so on: d grows, the rank of the features over any states does not.
+
+    Examples
+    --------
+    >>> coding = TileCoding(low=(-1.2, -0.07), high=(0.6, 0.07), tilings=2, tiles=8, actions=3)
+    >>> coding.d, coding.k
+    (486, 2)
+    >>> coding.active((-1.2, -0.07), action=1).tolist()
+    [162, 243]
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    tilings: int = 2
+    tiles: int = 8
+    actions: int = 1
+    copies: int = 0
+
+    def __post_init__(self) -> None:
+        if len(self.low) != len(self.high) or not all(a < b for a, b in zip(self.low, self.high, strict=True)):
+            raise UserError(f"bounds {self.low} and {self.high} are not a box; each low must be below its high")
+        for name, least in (("tilings", 1), ("tiles", 1), ("actions", 1), ("copies", 0)):
+            value = getattr(self, name)
+            if value < least:
+                raise UserError(f"{name} is {value}; it must be at least {least}")
+
+    @property
+    def per_action(self) -> int:
+        """Features of one action, before copying."""
+        return self.tilings * int((self.tiles + 1) ** len(self.low))
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return self.per_action * self.actions * (1 + self.copies)
+
+    @property
+    def k(self) -> int:
+        """Number of features that are active at a time."""
+        return self.tilings * (1 + self.copies)
+
+    @property
+    def offsets(self) -> Floats:
+        """Shift of each tiling along each dimension, in tiles [tilings, dimensions]."""
+        displacement = 2 * np.arange(len(self.low)) + 1
+        shifts: Floats = np.outer(np.arange(self.tilings), displacement) % self.tilings / self.tilings
+        return shifts
+
+    @property
+    def scale(self) -> Floats:
+        """Tiles per unit of the state [dimensions]."""
+        return np.array([self.tiles / (high - low) for low, high in zip(self.low, self.high, strict=True)])
+
+    def active(self, state: tuple[float, ...], action: int = 0) -> Integers:
+        """Return the indices [k] of the features that are 1 at ``state`` and ``action``; all others are 0."""
+        tiles = np.empty(self.tilings, dtype=np.int64)
+        out = np.empty(self.k, dtype=np.int64)
+        low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)
+        active_tiles(np.asarray(state, dtype=float), low, high, self.scale, self.offsets, tiles)
+        with_action(tiles, action, self.per_action, self.actions, out)
+        return out
+
+    def matrix(self, states: Floats, actions: Integers) -> Floats:
+        """Φ [n, d]: one row per pair of state [n, dimensions] and action [n]."""
+        phi = np.zeros((len(states), self.d))
+        for row, state, action in zip(phi, states, actions, strict=True):
+            row[self.active(tuple(state), int(action))] = 1.0
+        return phi
+
+
+def mean_absolute_correlation(phi: Floats) -> float:
+    """Mean |correlation| over all pairs of different columns of ``phi`` [n, d] that vary.
+
+    A column that never varies has no correlation with anything and is left out.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [1.0, 2.0, 0.0]])
+    >>> round(mean_absolute_correlation(x), 12)
+    1.0
+    """
+    varying = phi[:, phi.std(axis=0) > 0]
+    d = varying.shape[1]
+    if d < 2:
+        raise UserError(f"{d} features vary over these {len(phi)} samples; a correlation needs at least 2")
+    correlation = np.abs(np.corrcoef(varying, rowvar=False))
+    return float((correlation.sum() - np.trace(correlation)) / (d * (d - 1)))

@@ -1,0 +1,139 @@
+"""One linear learner, step by step: TD(0) policy evaluation and Q-learning on features that the caller brings."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gramian.errors import UserError
+from gramian.linear.arms import ESTIMATORS, FORMS, Arm, initial_transform
+from gramian.linear.kernels import FULL, PLAIN, TWO_SAMPLE, Floats, Integers, dot_active, learn, transform
+
+Sparse = tuple[Integers, Floats]
+"""Active indices and their values, both [k]."""
+
+
+class Learner:
+    """A linear value function with the decorrelating step, in O(kd) per step (O(d²) if projected or ``running``).
+
+    Features are a dense vector [d], or the pair (indices, values) of the active ones. The plain form starts from the
+    same value function as the others: w = A·1. The step size is the one of A; `Arm.alpha` gives the plain form α·d.
+
+    Parameters
+    ----------
+    d
+        Number of features.
+    arm
+        What to learn with.
+    alpha
+        Step size α of the transform A.
+    initialisation
+        ``identity``, ``orthogonal`` or ``zero``. From zero all columns of A stay equal for ever.
+    beta
+        Rate of the running second-moment matrix.
+    seed
+        Of the random orthogonal initialisation.
+
+    Examples
+    --------
+    >>> learner = Learner(2, Arm("reduced", "single", 0.01), alpha=0.1)
+    >>> phi, next_phi = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    >>> learner.value(phi)
+    1.0
+    >>> learner.td_step(phi, reward=1.0, next_phi=next_phi, gamma=0.5)
+    0.5
+    >>> round(learner.value(phi), 12)
+    1.1
+    """
+
+    def __init__(
+        self,
+        d: int,
+        arm: Arm,
+        *,
+        alpha: float,
+        initialisation: str = "identity",
+        beta: float = 0.01,
+        seed: int = 0,
+    ) -> None:
+        if d < 1:
+            raise UserError(f"the number of features is {d}; it must be at least 1")
+        A = initial_transform(initialisation, d, np.random.default_rng(seed))
+        if arm.projected and initialisation == "zero":
+            raise UserError("A = 0 is not orthogonal; a projected learner starts from 'identity' or 'orthogonal'")
+        self.arm, self.d, self.alpha, self.beta = arm, d, arm.alpha(alpha, d), beta
+        self.w: Floats = A.sum(axis=1)
+        self.theta: Floats = np.ones(d)
+        self.A: Floats = np.zeros((0, 0)) if arm.form == "plain" else A
+        self.S: Floats = np.zeros((d, d)) if arm.estimator == "running" else np.zeros((0, 0))
+        self._form, self._estimator = FORMS[arm.form], ESTIMATORS[arm.estimator]
+        self._y, self._other, self._room = np.zeros(d), np.zeros(d), np.zeros((4, d))
+
+    def value(self, phi: Floats | Sparse) -> float:
+        """φᵀw, φᵀA·1 or φᵀAθ."""
+        indices, values = self._active(phi)
+        if self._form == FULL:
+            transform(self.A, indices, values, self._y)
+            return float(np.dot(self._y, self.theta))
+        return float(dot_active(self.w, indices, values))
+
+    def td_step(
+        self,
+        phi: Floats | Sparse,
+        reward: float,
+        next_phi: Floats | Sparse | None,
+        gamma: float,
+        second: Floats | Sparse | None = None,
+    ) -> float:
+        """TD(0): learn from one transition and return δ = r + γ·value(φ') − value(φ); no ``next_phi`` at the end.
+
+        ``second`` is the independent sample that the two-sample estimator needs.
+        """
+        return self.q_step(phi, reward, () if next_phi is None else (next_phi,), gamma, second)
+
+    def q_step(
+        self,
+        phi: Floats | Sparse,
+        reward: float,
+        next_phis: Sequence[Floats | Sparse],
+        gamma: float,
+        second: Floats | Sparse | None = None,
+    ) -> float:
+        """Q-learning: δ = r + γ max over ``next_phis``, one per action in s', − value(φ); none where s' is terminal."""
+        bootstrap = max((self.value(next_phi) for next_phi in next_phis), default=0.0)
+        delta = reward + gamma * bootstrap - self.value(phi)
+        self._learn(phi, delta, second)
+        return delta
+
+    def _learn(self, phi: Floats | Sparse, delta: float, second: Floats | Sparse | None) -> None:
+        if (second is not None) != (self._estimator == TWO_SAMPLE):
+            raise UserError("a second sample goes with the estimator 'two-sample', and with no other")
+        indices, values = self._active(phi)
+        if self._form != PLAIN:
+            transform(self.A, indices, values, self._y)
+        if second is not None:
+            transform(self.A, *self._active(second), self._other)
+        learn(
+            self._form,
+            self._estimator,
+            self.arm.projected,
+            self.A,
+            self.w,
+            self.theta,
+            self.S,
+            indices,
+            values,
+            self._y,
+            self._other,
+            delta,
+            self.alpha,
+            self.arm.lam,
+            self.beta,
+            self._room,
+        )
+
+    def _active(self, phi: Floats | Sparse) -> Sparse:
+        if isinstance(phi, tuple):
+            return np.asarray(phi[0], dtype=np.int64), np.asarray(phi[1], dtype=np.float64)
+        if phi.shape != (self.d,):
+            raise UserError(f"features have the shape {phi.shape}; this learner takes ({self.d},)")
+        return np.arange(self.d), np.ascontiguousarray(phi, dtype=np.float64)

@@ -1,0 +1,234 @@
+"""Stochastic linear regression: a block of runs learns in lockstep, the runs along the last, vectorised axis.
+
+Regression is TD(0) without a next state. With a handful of features a step is a few dozen flops, less than the overhead
+of the loops of `gramian.linear.kernels`; here every loop runs over the B runs of a block instead. Arrays carry the runs
+last: A [d, d, B], w [d, B].
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.linear.compiled import kernel
+from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats, Integers
+
+ERROR_CAP = 1e6
+"""A run whose error reaches this has diverged; its error counts as the cap from there on."""
+
+
+@kernel
+def _contract(M: Floats, vector: Floats, transpose: bool, out: Floats) -> None:
+    """Set out [d, B] to M·vector, or Mᵀ·vector, for the matrix of each run."""
+    d, runs = vector.shape
+    for i in range(d):
+        for b in range(runs):
+            out[i, b] = 0.0
+        for j in range(d):
+            entry = M[j, i] if transpose else M[i, j]
+            for b in range(runs):
+                out[i, b] += entry[b] * vector[j, b]
+
+
+@kernel
+def _dot(one: Floats, other: Floats, out: Floats) -> None:
+    """Set out [B] to the scalar product of each run's two vectors [d, B]."""
+    d, runs = one.shape
+    for b in range(runs):
+        out[b] = 0.0
+    for i in range(d):
+        for b in range(runs):
+            out[b] += one[i, b] * other[i, b]
+
+
+@kernel
+def _direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float, v: Floats, product: Floats) -> None:
+    """Set v [d, B] to the decorrelating direction of `gramian.linear.kernels`, by the same estimators."""
+    d, runs = y.shape
+    if estimator == RUNNING:
+        for i in range(d):
+            for j in range(d):
+                for b in range(runs):
+                    S[i, j, b] = (1.0 - beta) * S[i, j, b] + beta * y[i, b] * y[j, b]
+        _contract(S, y, False, v)
+        for i in range(d):
+            for b in range(runs):
+                v[i, b] -= S[i, i, b] * y[i, b]
+        return
+    right = other if estimator == TWO_SAMPLE else y
+    _dot(y, right, product)
+    for i in range(d):
+        for b in range(runs):
+            own = 0.0 if estimator == NORM else y[i, b] * right[i, b]
+            v[i, b] = (product[b] - own) * right[i, b]
+
+
+@kernel
+def _project(A: Floats, w: Floats, y: Floats, u: Floats, first: Floats, second: Floats, room: Floats) -> None:
+    """Set A to polar(A + φuᵀ) and w to A·1, as `gramian.linear.kernels.add_rank_one_projected` does, for every run."""
+    d, runs = y.shape
+    y_size, along, across, left = room[0], room[1], room[2], room[3]
+    _dot(y, y, y_size)
+    for b in range(runs):
+        y_size[b] = math.sqrt(y_size[b])
+        along[b] = 0.0
+    for i in range(d):
+        for b in range(runs):
+            first[i, b] = y[i, b] / y_size[b] if y_size[b] > 0.0 else 0.0
+            second[i, b] = u[i, b]
+    for _ in range(2):
+        _dot(first, second, left)
+        for i in range(d):
+            for b in range(runs):
+                second[i, b] -= left[b] * first[i, b]
+        for b in range(runs):
+            along[b] += left[b]
+    _dot(second, second, across)
+    for b in range(runs):
+        across[b] = math.sqrt(across[b])
+    for i in range(d):
+        for b in range(runs):
+            second[i, b] = second[i, b] / across[b] if across[b] > 1e-14 * abs(along[b]) else 0.0
+    for b in range(runs):  # the polar factor of [[1 + ‖y‖·along, ‖y‖·across], [0, 1]], less the identity
+        corner = 1.0 + y_size[b] * along[b]
+        side = 1.0 if corner >= 0.0 else -1.0
+        cosine, sine = corner + side, y_size[b] * across[b]
+        size = math.sqrt(cosine * cosine + sine * sine)
+        left[b], along[b] = cosine / size - 1.0, sine / size
+        across[b] = side * cosine / size - 1.0
+        y_size[b] = -side * sine / size
+    for i in range(d):
+        for b in range(runs):
+            room[4, b] = room[5, b] = w[i, b] = 0.0
+        for j in range(d):
+            for b in range(runs):
+                room[4, b] += A[i, j, b] * first[j, b]
+                room[5, b] += A[i, j, b] * second[j, b]
+        for j in range(d):
+            for b in range(runs):
+                to_first = room[4, b] * left[b] + room[5, b] * y_size[b]
+                to_second = room[4, b] * along[b] + room[5, b] * across[b]
+                A[i, j, b] += to_first * first[j, b] + to_second * second[j, b]
+                w[i, b] += A[i, j, b]
+
+
+@kernel
+def distance_from_orthogonal(A: Floats, out: Floats) -> None:
+    """Set out [B] to ‖AᵀA − I‖_F/√d for the A [d, d, B] of each run."""
+    d, _, runs = A.shape
+    for b in range(runs):
+        total = 0.0
+        for i in range(d):
+            for j in range(d):
+                product = -1.0 if i == j else 0.0
+                for n in range(d):
+                    product += A[n, i, b] * A[n, j, b]
+                total += product * product
+        out[b] = math.sqrt(total / d)
+
+
+@kernel
+def regression_block(
+    x: Floats,
+    second: Floats,
+    best: Floats,
+    covariance: Floats,
+    form: int,
+    estimator: int,
+    projected: bool,
+    A: Floats,
+    alpha: float,
+    lam: float,
+    beta: float,
+    record: Integers,
+    errors: Floats,
+    distances: Floats,
+    areas: Floats,
+    diverged: NDArray[np.bool_],
+) -> None:
+    """Learn the labels xᵀw* from x [steps, d, B], one sample a step and run, starting from A [d, d, B] and θ = 1.
+
+    The error of a run is (w − w*)ᵀΣ(w − w*), the expected squared error of its prediction. ``errors`` [points, B]
+    receives it after ``record`` [points] steps, and ``distances`` [points, B] how far A is then from orthogonal (NaN
+    without A). ``areas`` [B] receives the mean error over the values before each step: the area under the learning
+    curve, divided by its length. ``second`` [steps, d, B] are the independent samples of the two-sample estimator.
+    """
+    steps, d, runs = x.shape
+    w, theta, S = np.zeros((d, runs)), np.ones((d, runs)), np.zeros((d, d, runs))
+    _contract(A, theta, False, w)
+    y, other, v, u = np.zeros((d, runs)), np.zeros((d, runs)), np.zeros((d, runs)), np.zeros((d, runs))
+    weights, room, delta = w, np.zeros((6, runs)), np.zeros(runs)
+    error, first, last = np.zeros(runs), np.zeros((d, runs)), np.zeros((d, runs))
+    if form == FULL:
+        weights = np.zeros((d, runs))
+    reads_y = form == FULL or (form == REDUCED and (estimator != NONE or projected))
+    shrink = lam * (d - 1.0) / float(d) ** 3 if form == PLAIN and estimator == SINGLE else 0.0
+    rate = alpha * d if form == REDUCED else alpha
+    areas[:] = 0.0
+    diverged[:] = False
+    point = 0
+    for step in range(steps + 1):
+        if form == FULL:
+            _contract(A, theta, False, weights)
+        for b in range(runs):
+            error[b] = 0.0
+        for i in range(d):
+            for j in range(d):
+                for b in range(runs):
+                    error[b] += (weights[i, b] - best[i]) * covariance[i, j] * (weights[j, b] - best[j])
+        for b in range(runs):
+            diverged[b] = diverged[b] or not error[b] < ERROR_CAP
+            if diverged[b]:
+                error[b] = ERROR_CAP
+        if point < record.size and record[point] == step:
+            errors[point] = error
+            if form == PLAIN:
+                distances[point] = np.nan
+            else:
+                distance_from_orthogonal(A, distances[point])
+            point += 1
+        if step == steps:
+            break
+        phi = x[step]
+        for b in range(runs):
+            areas[b] += error[b] / steps
+            delta[b] = 0.0
+        for i in range(d):
+            for b in range(runs):
+                delta[b] += (best[i] - weights[i, b]) * phi[i, b]
+        if form == PLAIN:
+            if shrink > 0.0:
+                _dot(phi, w, room[0])
+                for b in range(runs):
+                    delta[b] -= shrink * room[0, b] ** 3
+            for i in range(d):
+                for b in range(runs):
+                    w[i, b] += rate * delta[b] * phi[i, b]
+            continue
+        if reads_y:
+            _contract(A, phi, True, y)
+        if estimator == TWO_SAMPLE:
+            _contract(A, second[step], True, other)
+        if estimator != NONE:
+            _direction(estimator, y, other, S, beta, v, room[0])
+        for j in range(d):
+            for b in range(runs):
+                u[j, b] = alpha * (delta[b] * theta[j, b] - lam * v[j, b])
+                if form == FULL:
+                    theta[j, b] += alpha * delta[b] * y[j, b]
+        if projected:
+            _project(A, w, y, u, first, last, room)
+            continue
+        for i in range(d):
+            for j in range(d):
+                for b in range(runs):
+                    A[i, j, b] += phi[i, b] * u[j, b]
+        if form == REDUCED:
+            for b in range(runs):
+                room[0, b] = 0.0
+            for j in range(d):
+                for b in range(runs):
+                    room[0, b] += v[j, b]
+            for i in range(d):
+                for b in range(runs):
+                    w[i, b] += (rate * delta[b] - alpha * lam * room[0, b]) * phi[i, b]

@@ -1,0 +1,125 @@
+"""Small random Markov decision processes under a policy, and the paper's loss and semi-gradient on them, exactly."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramian.errors import UserError
+from gramian.linear.kernels import Floats
+
+
+def offdiag(matrix: Floats) -> Floats:
+    """Return the matrix with its diagonal set to zero: what the paper's E₁ᵀD̃E₂ + E₂ᵀD̃E₁ is meant to be.
+
+    Examples
+    --------
+    >>> offdiag(np.array([[1.0, 2.0], [3.0, 4.0]])).tolist()
+    [[0.0, 2.0], [3.0, 0.0]]
+    """
+    return matrix - np.diag(np.diag(matrix))
+
+
+@dataclass(frozen=True)
+class RewardProcess:
+    """A Markov decision process under a fixed policy, with features of its states.
+
+    Its quantities are exact sums over the n states: C = ΦᵀDΦ the second moment of the features, M = ΦᵀD(γP − I)Φ and
+    b = ΦᵀDr, so that TD(0) has its fixed point where M·w + b = 0.
+    """
+
+    P: Floats
+    """Transition probabilities [n, n]."""
+    r: Floats
+    """Expected rewards [n]."""
+    phi: Floats
+    """Features [n, d]."""
+    gamma: float
+    mu: Floats
+    """Stationary distribution [n]."""
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.phi.shape[1])
+
+    @property
+    def C(self) -> Floats:  # noqa: N802  (the paper's letter)
+        """Second moment of the features under μ [d, d]."""
+        return self.phi.T @ (self.mu[:, None] * self.phi)
+
+    @property
+    def M(self) -> Floats:  # noqa: N802
+        """ΦᵀD(γP − I)Φ [d, d]."""
+        return self.phi.T @ (self.mu[:, None] * (self.gamma * self.P @ self.phi - self.phi))
+
+    @property
+    def b(self) -> Floats:
+        """ΦᵀDr [d]."""
+        return self.phi.T @ (self.mu * self.r)
+
+    def td_loss(self, w: Floats) -> float:
+        """L_TD(w) of Eq. (1): half the mean squared TD error, over s ~ μ and s' ~ P."""
+        value = self.phi @ w
+        errors = self.r[:, None] + self.gamma * value[None, :] - value[:, None]
+        return float(0.5 * (self.mu[:, None] * self.P * errors**2).sum())
+
+    def best_weights(self) -> Floats:
+        """Return the w that minimises L_TD: least squares over all transitions, each weighted by its probability."""
+        weight = np.sqrt(self.mu[:, None] * self.P)
+        rows = (weight[:, :, None] * (self.phi[:, None, :] - self.gamma * self.phi[None, :, :])).reshape(-1, self.d)
+        target = (weight * self.r[:, None]).reshape(-1)
+        return np.asarray(np.linalg.lstsq(rows, target, rcond=None)[0], dtype=np.float64)
+
+    def td_fixed_point(self) -> Floats:
+        """Return the w where TD(0) rests: M·w + b = 0."""
+        return np.asarray(np.linalg.solve(self.M, -self.b), dtype=np.float64)
+
+    def penalty(self, A: Floats) -> float:
+        """½Σ_{i<j}(AᵀCA)_ij², the decorrelating term of Eq. (3) without λ."""
+        return float(0.25 * (offdiag(A.T @ self.C @ A) ** 2).sum())
+
+    def loss(self, A: Floats, lam: float) -> float:
+        """L_REG(A) of Eq. (3)."""
+        return self.td_loss(A.sum(axis=1)) + lam * self.penalty(A)
+
+    def h(self, A: Floats, lam: float) -> Floats:
+        """Semi-gradient of L_REG(A), Eq. (4): −(M·A·1 + b)1ᵀ + λCA·offdiag(AᵀCA)."""
+        td = np.outer(self.M @ A.sum(axis=1) + self.b, np.ones(self.d))
+        decorrelating: Floats = self.C @ A @ offdiag(A.T @ self.C @ A)
+        return lam * decorrelating - td
+
+    def sample(self, rng: np.random.Generator, size: int) -> tuple[Floats, Floats, Floats, Floats]:
+        """Independent draws of (φ(s), r, φ(s'), φ(s'')) with s ~ μ, s' ~ P(s, ·) and an independent s'' ~ μ."""
+        states = rng.choice(len(self.mu), size=size, p=self.mu)
+        cumulative = self.P.cumsum(axis=1)
+        following = (rng.random(size)[:, None] > cumulative[states, :-1]).sum(axis=1)
+        seconds = rng.choice(len(self.mu), size=size, p=self.mu)
+        return self.phi[states], self.r[states], self.phi[following], self.phi[seconds]
+
+
+def random_process(states: int, d: int, seed: int, gamma: float = 0.9, actions: int = 3) -> RewardProcess:
+    """Draw a decision process and a policy, and return the chain that the policy makes of it, with correlated features.
+
+    Transitions and policy are Dirichlet, rewards normal; the features are normal with a common part, which makes their
+    second moment far from diagonal. They have full rank.
+
+    Examples
+    --------
+    >>> process = random_process(states=8, d=3, seed=0)
+    >>> bool(np.allclose(process.mu @ process.P, process.mu)), int(np.linalg.matrix_rank(process.phi))
+    (True, 3)
+    """
+    if not 2 <= d <= states:
+        raise UserError(f"{d} features of {states} states cannot have full rank; take 2 to {states} features")
+    rng = np.random.default_rng(seed)
+    transitions = rng.dirichlet(np.full(states, 0.3), size=(states, actions))
+    policy = rng.dirichlet(np.ones(actions), size=states)
+    rewards = rng.standard_normal((states, actions))
+    P = np.einsum("sa,sat->st", policy, transitions)
+    P = 0.95 * P + 0.05 / states  # every state is reached, so that μ is unique
+    values, vectors = np.linalg.eig(P.T)
+    mu = np.abs(np.real(vectors[:, np.argmax(np.real(values))]))
+    mu /= mu.sum()
+    phi = rng.standard_normal((states, d)) + rng.standard_normal((states, 1))
+    phi /= np.sqrt((mu[:, None] * phi**2).sum(axis=0).mean())
+    return RewardProcess(P, (policy * rewards).sum(axis=1), phi, gamma, mu)

@@ -1,0 +1,343 @@
+"""Linear Q-learning on Mountain Car: the paper's sweep of step size and λ, and the controls at matched step sizes."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import UserError, unknown
+from gramian.linear.arms import ESTIMATORS, FORMS, INITIALISATIONS, Arm, check_lambdas, initial_transform
+from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, q_learning_run
+from gramian.linear.features import TileCoding, mean_absolute_correlation
+from gramian.linear.kernels import Floats
+from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
+
+GAMMA = 1.0
+RESERVOIR = 4096
+"""Visited (s, a) that the two-sample estimator draws from: enough to hold every kind of moment of an episode."""
+
+CELL_RUNS = 25
+QUICK = {"runs": 5, "episodes": 20, "most_steps": 1000}
+
+
+@dataclass(frozen=True)
+class MountainCar:
+    """Options of ``gramian mountain-car``."""
+
+    out: Path = Path("mountain-car")
+    """Folder for the tables, the figures and the finished cells."""
+    runs: int = 100
+    """Independent runs of a cell."""
+    episodes: int = 50
+    """Episodes of a run."""
+    most_steps: int = 5000
+    """Longest episode; a diverged run counts as this from there on."""
+    step_sizes: tuple[float, ...] = (0.1, 0.3, 0.5, 0.7, 0.9, 1.1, 1.3, 1.5)
+    """Step sizes as α·k·d, the same learning rate of the value function in every arm."""
+    lambdas: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+    """Coefficients λ of the paper's arm; λ = 0 is always run."""
+    control_lambdas: tuple[float, ...] = (1e-2, 1e-1, 1.0)
+    """Coefficients λ of the other estimators."""
+    full_lambdas: tuple[float, ...] = (1e-3,)
+    """Coefficients λ of the full form (θ, A), which diverges with the larger ones."""
+    estimators: tuple[str, ...] = ("single", "two-sample", "norm", "running")
+    """Estimators of the decorrelating term; running costs O(d²) a step and is a costly arm."""
+    costly: bool = True
+    """Run the arms of O(d²) a step (projected, running), at the best step size and λ of the paper's arm alone."""
+    costly_runs: int = 20
+    """Runs of each costly arm."""
+    tilings: int = 2
+    """Tilings of the tile coding."""
+    tiles: int = 8
+    """Tiles per dimension of a tiling."""
+    copies: tuple[int, ...] = (0, 1)
+    """Feature sets: how many more times every feature is repeated."""
+    beta: float = 0.01
+    """Rate of the running second-moment matrix."""
+    init: str = "identity"
+    """First A: identity, orthogonal or zero (zero leaves out the projected arms)."""
+    seed: int = 0
+    """Of all randomness."""
+    threads: int = 0
+    """Threads; 0 takes one per core. The results do not depend on it."""
+    quick: bool = False
+    """A smaller version: at most 5 runs of 20 episodes of 1,000 steps, fewer step sizes and λ, no costly arms."""
+
+    def __post_init__(self) -> None:
+        for name in ("runs", "episodes", "most_steps", "costly_runs"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        for name in ("step_sizes", "copies", "estimators"):
+            values = getattr(self, name)
+            if not values or len(set(values)) != len(values):
+                raise UserError(f"{name} is {values}; give at least one, each once")
+        for size in self.step_sizes:
+            if not 0 < size < math.inf:
+                raise UserError(f"a step size is {size:g}; it must be a number above 0")
+        for estimator in self.estimators:
+            if estimator not in ESTIMATORS or estimator == "none":
+                raise unknown("estimator", estimator, [name for name in ESTIMATORS if name != "none"])
+        for lambdas in (self.lambdas, self.control_lambdas, self.full_lambdas):
+            check_lambdas(lambdas)
+        if not 0 < self.beta <= 1:
+            raise UserError(f"beta is {self.beta:g}; it must lie in (0, 1]")
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}; it must be 0 or above")
+        if self.init not in INITIALISATIONS:
+            raise unknown("initialisation", self.init, INITIALISATIONS)
+        check_threads(self.threads)
+        for copies in self.copies:
+            self.coding(copies)
+
+    def coding(self, copies: int) -> TileCoding:
+        """Tile coding of the feature set with so many copies."""
+        return TileCoding(LOW, HIGH, self.tilings, self.tiles, ACTIONS, copies)
+
+    def quickened(self) -> "MountainCar":
+        """Return these options, or their smaller version where ``quick`` is set."""
+        if not self.quick:
+            return self
+        return replace(
+            self,
+            **{name: min(getattr(self, name), most) for name, most in QUICK.items()},
+            step_sizes=self.step_sizes[1::3],
+            lambdas=self.lambdas[1::2],
+            control_lambdas=self.control_lambdas[1:2] or self.control_lambdas,
+            full_lambdas=self.full_lambdas[:1],
+            costly=False,
+        )
+
+
+@dataclass(frozen=True)
+class Case:
+    """An arm at a step size x = α·k·d, on the features with so many copies."""
+
+    copies: int
+    arm: Arm
+    x: float
+
+    @property
+    def name(self) -> str:
+        """Of the cells' files."""
+        return f"copies-{self.copies}_{self.arm.name.replace(' ', '-')}_lambda-{self.arm.lam:g}_x-{self.x:g}"
+
+
+def swept_arms(options: MountainCar) -> list[Arm]:
+    """List the arms that are run at every step size."""
+    arms = [Arm("plain"), Arm("reduced"), Arm("full")]
+    if "single" in options.estimators:
+        arms += [Arm("reduced", "single", lam) for lam in options.lambdas]
+        arms += [Arm("plain", "single", lam) for lam in options.control_lambdas]
+        arms += [Arm("full", "single", lam) for lam in options.full_lambdas]
+    for estimator in ("two-sample", "norm"):
+        if estimator in options.estimators:
+            arms += [Arm("reduced", estimator, lam) for lam in options.control_lambdas]
+    return arms
+
+
+def swept_cases(options: MountainCar) -> list[Case]:
+    """List the cases of the sweep, and the plain form at the paper's own pairing: the same α as A, so x/d."""
+    cases = [Case(c, arm, x) for c in options.copies for arm in swept_arms(options) for x in options.step_sizes]
+    cases += [Case(c, Arm("plain"), x / options.coding(c).d) for c in options.copies for x in options.step_sizes]
+    return cases
+
+
+def costly_cases(options: MountainCar, best: dict[int, tuple[float, float]]) -> list[Case]:
+    """List the O(d²) arms at the step size and λ that ``best`` names for each feature set."""
+    cases = []
+    if "running" in options.estimators:
+        cases += [Case(copies, Arm("reduced", "running", lam), x) for copies, (x, lam) in best.items()]
+    if "single" in options.estimators and options.init != "zero":
+        for form in ("reduced", "full"):
+            cases += [Case(copies, Arm(form, "single", lam, projected=True), x) for copies, (x, lam) in best.items()]
+    return cases
+
+
+def simulate(
+    options: MountainCar, case: Case, run: int, stop: NDArray[np.bool_], trace: Floats
+) -> tuple[NDArray[np.int64], bool]:
+    """One run: the lengths of its episodes, and whether it diverged.
+
+    The starts and the random choices depend on the seed and the run's number alone; so runs of different arms are
+    paired by their starts.
+    """
+    coding = options.coding(case.copies)
+    d, k, arm = coding.d, coding.k, case.arm
+    starts = np.random.default_rng([options.seed, run, 0]).uniform(START_LOW, START_HIGH, options.episodes)
+    A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
+    w = A.sum(axis=1)
+    lengths = np.empty(options.episodes, dtype=np.int64)
+    end = q_learning_run(
+        starts,
+        options.most_steps,
+        GAMMA,
+        np.array(LOW),
+        np.array(HIGH),
+        coding.scale,
+        coding.offsets,
+        case.copies,
+        FORMS[arm.form],
+        ESTIMATORS[arm.estimator],
+        arm.projected,
+        A,
+        w,
+        np.ones(d),
+        np.zeros((d, d)) if arm.estimator == "running" else np.zeros((0, 0)),
+        arm.alpha(case.x / (k * d), d),
+        arm.lam,
+        options.beta,
+        np.zeros((RESERVOIR if arm.estimator == "two-sample" else 1, k), dtype=np.int64),
+        np.random.default_rng([options.seed, run, 1]),
+        lengths,
+        trace,
+        stop,
+    )
+    return lengths, end == DIVERGED
+
+
+def _cell(options: MountainCar, case: Case, runs: range, stop: NDArray[np.bool_]) -> Arrays:
+    outcomes = [simulate(options, case, run, stop, np.zeros((0, 3))) for run in runs]
+    return {
+        "lengths": np.stack([lengths for lengths, _ in outcomes]),
+        "diverged": np.array([diverged for _, diverged in outcomes]),
+    }
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the runs of a case gave."""
+
+    case: Case
+    lengths: NDArray[np.int64]
+    """Steps of every episode [run, episode]."""
+    diverged: NDArray[np.bool_]
+    """[run]"""
+
+    @property
+    def steps(self) -> Floats:
+        """Mean steps per episode of each run [run]."""
+        mean: Floats = self.lengths.mean(axis=1)
+        return mean
+
+
+def _run(
+    options: MountainCar, cells: Cells, cases: Iterable[Case], runs: int, cell_runs: int, description: str
+) -> list[Outcome]:
+    parts = [range(start, min(start + cell_runs, runs)) for start in range(0, runs, cell_runs)]
+    names = {case: [f"{case.name}_runs-{part.start:04d}-{part.stop - 1:04d}" for part in parts] for case in cases}
+    jobs = {
+        name: partial(_cell, options, case, part)
+        for case, case_names in names.items()
+        for name, part in zip(case_names, parts, strict=True)
+    }
+    run_cells(cells, jobs, threads=check_threads(options.threads), description=description)
+    outcomes = []
+    for case, case_names in names.items():
+        loaded = [cells.load(name) for name in case_names]
+        lengths, diverged = (np.concatenate([part[key] for part in loaded]) for key in ("lengths", "diverged"))
+        outcomes.append(Outcome(case, lengths, diverged))
+    return outcomes
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """Size and correlation of the features with so many copies."""
+
+    copies: int
+    d: int
+    k: int
+    uniform: float
+    """Mean |correlation| over a grid of all states, all actions equally often."""
+    visited: float
+    """Mean |correlation| over the (s, a) that plain learning visits in its first run."""
+
+
+GRID, VISITED = 60, 20_000
+"""States per dimension of the uniform grid, and the most visits that are looked at, evenly over the run."""
+
+
+def feature_set(options: MountainCar, copies: int, x: float) -> FeatureSet:
+    """Measure the feature set; ``x`` is the step size of the plain learner whose visits count."""
+    coding = options.coding(copies)
+    axes = [np.linspace(low, high, GRID) for low, high in zip(LOW, HIGH, strict=True)]
+    states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
+    uniform = coding.matrix(np.tile(states, (ACTIONS, 1)), np.repeat(np.arange(ACTIONS), len(states)))
+    trace = np.full((options.episodes * options.most_steps, 3), np.nan)
+    simulate(options, Case(copies, Arm("plain"), x), 0, np.zeros(1, dtype=bool), trace)
+    trace = trace[~np.isnan(trace[:, 0])]
+    trace = trace[:: -(-len(trace) // VISITED)]
+    visited = coding.matrix(trace[:, :2], trace[:, 2].astype(np.int64))
+    return FeatureSet(
+        copies, coding.d, coding.k, mean_absolute_correlation(uniform), mean_absolute_correlation(visited)
+    )
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything that the tables and figures are made of."""
+
+    options: MountainCar
+    swept: list[Outcome]
+    costly: list[Outcome]
+    features: list[FeatureSet]
+
+    def curve(self, copies: int, arm: Arm) -> Floats:
+        """Mean steps of each run at each of the step sizes [step size, run]."""
+        found = {o.case: o.steps for o in self.swept}
+        return np.stack([found[Case(copies, arm, x)] for x in self.options.step_sizes])
+
+    def arms(self, copies: int) -> list[Arm]:
+        """Arms of the sweep on this feature set, in the order of the tables."""
+        return list(dict.fromkeys(o.case.arm for o in self.swept if o.case.copies == copies))
+
+
+def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[int, tuple[float, float]]:
+    """For each feature set the step size and λ with which the paper's arm does best."""
+    found = {}
+    for copies in options.copies:
+        mine = [o for o in swept if o.case.copies == copies and o.case.arm.name == "reduced single"]
+        if mine:
+            best = min(mine, key=lambda outcome: float(outcome.steps.mean()))
+            found[copies] = (best.case.x, best.case.arm.lam)
+    return found
+
+
+def compute(options: MountainCar) -> Results:
+    """Run what is missing in the folder of ``options`` and gather everything."""
+    left_out = ("out", "threads", "quick", "costly")
+    configuration = {key: value for key, value in asdict(options).items() if key not in left_out}
+    cells = Cells(options.out, {"command": "mountain-car", **configuration})
+    swept = _run(options, cells, swept_cases(options), options.runs, CELL_RUNS, "mountain-car")
+    costly: list[Outcome] = []
+    if options.costly:
+        cases = costly_cases(options, best_of_paper_arm(options, swept))
+        costly = _run(options, cells, cases, options.costly_runs, 1, "mountain-car, O(d²) arms")
+    features = []
+    for copies in options.copies:
+        plain = [o for o in swept if o.case.copies == copies and o.case.arm == Arm("plain")]
+        x = min(plain, key=lambda outcome: float(outcome.steps.mean())).case.x
+        features.append(feature_set(options, copies, x))
+    return Results(options, swept, costly, features)
+
+
+def command(options: MountainCar) -> int:
+    """Q-learning on Mountain Car with tile-coded features, with and without decorrelation, and the controls.
+
+    Writes mountain_car.csv, mountain_car_summary.csv, mountain_car_features.csv and three figures into --out, and
+    prints the summary. Interrupted, it goes on where it stopped when it is called again with the same options.
+    """
+    from gramian.linear.mountain_car_figures import write_figures
+    from gramian.linear.mountain_car_tables import report, summarise, write_tables
+
+    options = options.quickened()
+    results = compute(options)
+    summary = summarise(results)
+    write_tables(results, summary)
+    write_figures(results, summary)
+    print(report(results, summary))
+    print(f"\nWritten to {options.out}: mountain_car*.csv and mountain_car*.png")
+    return 0

@@ -1,0 +1,282 @@
+"""The tables of ``gramian mountain-car``: every cell, every arm at its best, and the contrasts between arms."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramian.linear.arms import Arm
+from gramian.linear.kernels import Floats
+from gramian.linear.mountain_car import Case, Outcome, Results
+from gramian.linear.statistics import bootstrap_interval, mean_and_error, share_within
+from gramian.linear.tables import Value, plus_minus, text_table, write_csv
+
+WITHIN = 1.1
+"""A step size does well where the mean steps are at most this many times the best."""
+
+EARLY = LATE = 10
+"""Episodes at the beginning and at the end of a run that are also averaged apart."""
+
+SAME_ALPHA = "plain, same α as A"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate with its 95 % bootstrap interval over runs."""
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+
+
+@dataclass(frozen=True)
+class ArmSummary:
+    """One arm on one feature set, over its whole range of step sizes."""
+
+    copies: int
+    arm: Arm
+    label: str
+    best_x: float
+    """The best α·k·d; in terms of w alone, so that it is the same learning rate in every arm."""
+    at_best: Outcome
+    steps: Interval
+    """Mean steps per episode at the best step size; the interval re-chooses the best in every resample."""
+    against_plain: Interval
+    """The same, minus plain learning at its best step size."""
+    share_own: Interval
+    """Share of the step-size range within 10 % of the arm's own best."""
+    share_overall: Interval
+    """Share of the step-size range within 10 % of the best of all arms."""
+    diverged: int
+    """Runs that diverged, of all step sizes together."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Difference of mean steps between two sets of settings, each at its best."""
+
+    copies: int
+    question: str
+    first: str
+    second: str
+    difference: Interval
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All that is computed from the runs."""
+
+    arms: list[ArmSummary]
+    contrasts: list[Contrast]
+
+
+def label(arm: Arm) -> str:
+    """Name an arm as the figures and tables do, without λ.
+
+    Examples
+    --------
+    >>> label(Arm("plain")), label(Arm("reduced", "single", 0.1)), label(Arm("full", "single", 0.1, projected=True))
+    ('plain, α·d', 'A, single-sample', '(θ, A) projected, single-sample')
+    """
+    if arm.form == "plain":
+        return "plain, α·d" if arm.estimator == "none" else "plain, α·d, shrinkage"
+    start = {"reduced": "A", "full": "(θ, A)"}[arm.form] + (" projected" if arm.projected else "")
+    words = {"none": "λ = 0", "single": "single-sample", "norm": "norm alone"}
+    return f"{start}, {words.get(arm.estimator, arm.estimator)}"
+
+
+def _same_alpha(results: Results, copies: int) -> list[Outcome]:
+    d = results.options.coding(copies).d
+    found = {o.case: o for o in results.swept}
+    return [found[Case(copies, Arm("plain"), x / d)] for x in results.options.step_sizes]
+
+
+def _interval(results: Results, samples: Floats, statistic: Callable[[Floats], Floats]) -> Interval:
+    low, high = bootstrap_interval(samples, statistic, seed=results.options.seed)
+    return Interval(float(statistic(samples.mean(axis=-1, keepdims=True))[0]), low, high)
+
+
+def _difference_of_bests(results: Results, one: Floats, other: Floats) -> Interval:
+    m = len(one)
+    return _interval(results, np.concatenate([one, other]), lambda means: means[:m].min(axis=0) - means[m:].min(axis=0))
+
+
+def _summarise_arm(results: Results, copies: int, name: str, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
+    curve = np.stack([o.steps for o in outcomes])
+    plain = results.curve(copies, Arm("plain"))
+    m, axis = len(curve), np.array(results.options.step_sizes)
+    best = outcomes[int(curve.mean(axis=1).argmin())]
+    all_curves = np.concatenate([curve, everything])
+    return ArmSummary(
+        copies,
+        outcomes[0].case.arm,
+        name,
+        best.case.x,
+        best,
+        _interval(results, curve, lambda means: means.min(axis=0)),
+        _difference_of_bests(results, curve, plain),
+        _interval(results, curve, lambda means: share_within(axis, means, WITHIN * means.min(axis=0))),
+        _interval(results, all_curves, lambda means: share_within(axis, means[:m], WITHIN * means.min(axis=0))),
+        int(sum(o.diverged.sum() for o in outcomes)),
+    )
+
+
+def _contrasts(results: Results, copies: int) -> list[Contrast]:
+    arms = results.arms(copies)
+    shared = set(results.options.control_lambdas)
+
+    def family(form: str, estimator: str, lambdas: set[float] | None = None) -> Floats | None:
+        chosen = [
+            a for a in arms if (a.form, a.estimator) == (form, estimator) and (lambdas is None or a.lam in lambdas)
+        ]
+        return np.concatenate([results.curve(copies, a) for a in chosen]) if chosen else None
+
+    same_alpha = np.stack([o.steps for o in _same_alpha(results, copies)])
+    plain, full = family("plain", "none"), family("full", "none")
+    single, single_shared = family("reduced", "single"), family("reduced", "single", shared)
+    two, norm, shrink = family("reduced", "two-sample"), family("reduced", "norm"), family("plain", "single")
+    asked: list[tuple[str, str, Floats | None, str, Floats | None]] = [
+        ("the paper's pairing: same α", "A, single-sample", single, SAME_ALPHA, same_alpha),
+        ("of that, step size alone", "plain, α·d", plain, SAME_ALPHA, same_alpha),
+        ("what remains at matched step size", "A, single-sample", single, "plain, α·d", plain),
+        ("unbiased estimator at matched step size", "A, two-sample", two, "plain, α·d", plain),
+        ("norm penalty at matched step size", "A, norm alone", norm, "plain, α·d", plain),
+        ("shrinkage of values at matched step size", "plain, α·d, shrinkage", shrink, "plain, α·d", plain),
+        ("beyond the norm penalty", "A, single-sample", single_shared, "A, norm alone", norm),
+        ("beyond the norm penalty, unbiased", "A, two-sample", two, "A, norm alone", norm),
+        ("what the bias does", "A, single-sample", single_shared, "A, two-sample", two),
+        ("full form without the term", "(θ, A), λ = 0", full, "plain, α·d", plain),
+        ("the term in the full form", "(θ, A), single-sample", family("full", "single"), "(θ, A), λ = 0", full),
+    ]
+    contrasts = []
+    for question, first, one, second, other in asked:
+        if one is None or other is None:
+            continue
+        contrasts.append(Contrast(copies, question, first, second, _difference_of_bests(results, one, other)))
+    return contrasts
+
+
+def summarise(results: Results) -> Summary:
+    """Compute the summary: every arm at its best step size, its sensitivity, and the contrasts."""
+    arms, contrasts = [], []
+    for copies in results.options.copies:
+        everything = np.concatenate([results.curve(copies, arm) for arm in results.arms(copies)])
+        found = {o.case: o for o in results.swept}
+        for arm in results.arms(copies):
+            outcomes = [found[Case(copies, arm, x)] for x in results.options.step_sizes]
+            arms.append(_summarise_arm(results, copies, label(arm), outcomes, everything))
+        arms.append(_summarise_arm(results, copies, SAME_ALPHA, _same_alpha(results, copies), everything))
+        contrasts += _contrasts(results, copies)
+    return Summary(arms, contrasts)
+
+
+ARM_COLUMNS = ("copies", "d", "k", "arm", "form", "estimator", "projected", "lambda")
+
+
+def _arm_fields(results: Results, copies: int, arm: Arm, name: str) -> list[Value]:
+    coding = results.options.coding(copies)
+    return [copies, coding.d, coding.k, name, arm.form, arm.estimator, arm.projected, arm.lam]
+
+
+def _numbers(outcome: Outcome) -> list[Value]:
+    parts = (outcome.lengths, outcome.lengths[:, :EARLY], outcome.lengths[:, -LATE:])
+    means = [part for lengths in parts for part in mean_and_error(lengths.mean(axis=1))]
+    return [*means, len(outcome.lengths), int(outcome.diverged.sum())]
+
+
+def write_tables(results: Results, summary: Summary) -> None:
+    """Write ``mountain_car.csv``, ``…_summary.csv``, ``…_contrasts.csv`` and ``…_features.csv``."""
+    folder = results.options.out
+    rows: list[list[Value]] = []
+    for outcome in [*results.swept, *results.costly]:
+        case = outcome.case
+        name = SAME_ALPHA if case.arm == Arm("plain") and case.x not in results.options.step_sizes else label(case.arm)
+        coding = results.options.coding(case.copies)
+        alpha = case.arm.alpha(case.x / (coding.k * coding.d), coding.d)
+        fields = _arm_fields(results, case.copies, case.arm, name)
+        rows.append([*fields, case.x, alpha, *_numbers(outcome)])
+    spans = [f"{span}_{part}" for span in ("steps", "early", "late") for part in ("mean", "se")]
+    write_csv(folder / "mountain_car.csv", (*ARM_COLUMNS, "alpha_k_d", "alpha", *spans, "runs", "diverged"), rows)
+
+    rows = []
+    for one in summary.arms:
+        intervals = (one.steps, one.against_plain, one.share_own, one.share_overall)
+        numbers = [number for i in intervals for number in (i.value, i.low, i.high)]
+        rows.append([*_arm_fields(results, one.copies, one.arm, one.label), one.best_x, *numbers, one.diverged])
+    measures = ("steps", "against_plain", "share_own", "share_overall")
+    columns = [f"{measure}{part}" for measure in measures for part in ("", "_low", "_high")]
+    write_csv(folder / "mountain_car_summary.csv", (*ARM_COLUMNS, "best_alpha_k_d", *columns, "diverged"), rows)
+
+    write_csv(
+        folder / "mountain_car_contrasts.csv",
+        ("copies", "question", "first", "second", "difference", "low", "high"),
+        (
+            [c.copies, c.question, c.first, c.second, c.difference.value, c.difference.low, c.difference.high]
+            for c in summary.contrasts
+        ),
+    )
+    write_csv(
+        folder / "mountain_car_features.csv",
+        ("copies", "d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited"),
+        ([f.copies, f.d, f.k, f.uniform, f.visited] for f in results.features),
+    )
+
+
+def report(results: Results, summary: Summary) -> str:
+    """Write the summary as text."""
+    parts = []
+    for features in results.features:
+        copies = features.copies
+        parts.append(
+            f"{copies} copies of every feature: d = {features.d}, k = {features.k}; mean |correlation| "
+            f"{features.uniform:.4f} over all states, {features.visited:.4f} over visited ones\n"
+            f"Steps per episode, mean of {results.options.episodes} episodes × {results.options.runs} runs, "
+            "with 95 % intervals"
+        )
+        rows = [
+            [
+                one.label,
+                f"{one.arm.lam:g}",
+                f"{one.best_x:.3g}",
+                str(one.steps),
+                str(one.against_plain),
+                str(one.share_own),
+                str(one.share_overall),
+                str(one.diverged),
+            ]
+            for one in summary.arms
+            if one.copies == copies
+        ]
+        header = [
+            "arm",
+            "λ",
+            "best α·k·d",
+            "steps",
+            "minus plain, α·d",
+            "share ≤ 110 % of own best",
+            "of best of all",
+            "diverged",
+        ]
+        parts.append(text_table(header, rows))
+        costly = [o for o in results.costly if o.case.copies == copies]
+        if costly:
+            rows = [
+                [
+                    label(o.case.arm),
+                    f"{o.case.arm.lam:g}",
+                    f"{o.case.x:g}",
+                    plus_minus(*mean_and_error(o.steps)),
+                    str(int(o.diverged.sum())),
+                ]
+                for o in costly
+            ]
+            parts.append(
+                f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
+                + text_table(["arm", "λ", "α·k·d", "steps", "diverged"], rows)
+            )
+        rows = [[c.question, c.first, c.second, str(c.difference)] for c in summary.contrasts if c.copies == copies]
+        parts.append(text_table(["question", "steps of", "minus steps of", "difference"], rows))
+    return "\n\n".join(parts)

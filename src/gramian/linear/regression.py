@@ -1,0 +1,358 @@
+"""The paper's stochastic linear regression, with the controls that tell decorrelation from a larger step size."""
+
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import UserError, unknown
+from gramian.linear.arms import ESTIMATORS, FORMS, INITIALISATIONS, Arm, check_lambdas, initial_transform
+from gramian.linear.kernels import Floats, Integers
+from gramian.linear.least_squares import regression_block
+from gramian.linear.statistics import mean_and_error
+from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
+from gramian.linear.tables import Value, plus_minus, text_table, write_csv
+
+BEST = (1.0, 2.0)
+"""w*: the labels are y = x₁ + 2x₂."""
+
+MATCHED = 1
+"""Index in `cases` of plain learning at α·d, the control whose step size matches the reduced form's."""
+
+PLATEAU = (500, 3000)
+"""Steps of the first phase; later the single-sample term lets A slide into a degenerate minimum."""
+
+BLOCK_RUNS = 50
+QUICK_RUNS, QUICK_STEPS = 100, 4000
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Options of ``gramian regression``."""
+
+    out: Path = Path("regression")
+    """Folder for the tables, the figures and the finished cells."""
+    runs: int = 1000
+    """Independent runs."""
+    steps: int = 20_000
+    """Steps of a run; one sample each."""
+    alpha: float = 0.01
+    """Step size of the transform A."""
+    lambdas: tuple[float, ...] = (1e-3, 1e-2, 1e-1)
+    """Coefficients λ of the decorrelating term; λ = 0 is always run."""
+    rhos: tuple[float, ...] = (0.0, 0.99)
+    """Correlations of the two inputs."""
+    beta: float = 0.01
+    """Rate of the running second-moment matrix."""
+    init: str = "identity"
+    """First A: identity, orthogonal or zero (zero leaves out the projected arms)."""
+    seed: int = 0
+    """Of all randomness."""
+    threads: int = 0
+    """Threads; 0 takes one per core. The results do not depend on it."""
+    quick: bool = False
+    """A smaller version: at most 100 runs of 4,000 steps."""
+
+    def __post_init__(self) -> None:
+        for name in ("runs", "steps"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        if not 0 < self.alpha < float("inf"):
+            raise UserError(f"alpha is {self.alpha:g}; it must be a number above 0")
+        if not 0 < self.beta <= 1:
+            raise UserError(f"beta is {self.beta:g}; it must lie in (0, 1]")
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}; it must be 0 or above")
+        for rho in self.rhos:
+            if not -1 < rho < 1:
+                raise UserError(f"rho is {rho:g}; a correlation of two inputs lies between -1 and 1")
+        if not self.rhos or len(set(self.rhos)) != len(self.rhos):
+            raise UserError(f"the correlations to try are {self.rhos}; give at least one, each once")
+        if self.init not in INITIALISATIONS:
+            raise unknown("initialisation", self.init, INITIALISATIONS)
+        check_lambdas(self.lambdas)
+        check_threads(self.threads)
+
+
+@dataclass(frozen=True)
+class Case:
+    """An arm with its step size."""
+
+    arm: Arm
+    alpha: float
+    """Step size in the arm's own update."""
+    label: str
+
+
+def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity") -> list[Case]:
+    """List the paper's pair and the controls, in the order of the tables."""
+    d = len(BEST)
+    found = [
+        Case(Arm("plain"), alpha, "plain, α"),
+        Case(Arm("plain"), alpha * d, "plain, α·d"),
+        Case(Arm("reduced"), alpha, "A, λ = 0"),
+    ]
+    kinds: list[tuple[str, str, bool, str]] = [
+        ("reduced", "single", False, "A, single-sample (the paper)"),
+        ("reduced", "two-sample", False, "A, two-sample"),
+        ("reduced", "running", False, "A, running"),
+        ("reduced", "norm", False, "A, norm alone"),
+        ("plain", "single", False, "plain, α·d, shrinkage"),
+        ("full", "single", False, "(θ, A), single-sample"),
+        ("full", "two-sample", False, "(θ, A), two-sample"),
+        ("full", "norm", False, "(θ, A), norm alone"),
+        ("reduced", "single", True, "A projected, single-sample"),
+        ("full", "single", True, "(θ, A) projected, single-sample"),
+    ]
+    for form, estimator, projected, label in kinds:
+        if projected and init == "zero":
+            continue
+        control = Arm(form, projected=projected)
+        if all(case.arm != control for case in found):
+            found.append(Case(control, alpha, label.replace("single-sample", "λ = 0")))
+        for lam in lambdas:
+            arm = Arm(form, estimator, lam, projected)
+            found.append(Case(arm, arm.alpha(alpha, d), label))
+    return found
+
+
+def control_of(listed: list[Case], c: int) -> int:
+    """Index of the λ = 0 case with the form, the step size and the projection of case ``c``.
+
+    For the plain and the reduced form that is plain learning at α·d, which the reduced form with λ = 0 equals.
+    """
+    arm = listed[c].arm
+    if arm.form != "full" and not arm.projected:
+        return MATCHED
+    return next(i for i, case in enumerate(listed) if case.arm == Arm(arm.form, projected=arm.projected))
+
+
+def record_points(steps: int) -> Integers:
+    """List the steps at which curves are recorded: 0, then about 12 per factor of 10, and the last.
+
+    Examples
+    --------
+    >>> record_points(10).tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10]
+    """
+    decades = np.log10(steps)
+    points = np.rint(np.logspace(0, decades, int(12 * decades) + 2)).astype(np.int64)
+    return np.unique(np.concatenate([[0], points, [steps]]))
+
+
+def covariance(rho: float) -> Floats:
+    """Σ with ones on the diagonal and ρ beside it."""
+    return np.array([[1.0, rho], [rho, 1.0]])
+
+
+def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
+    """Every case on the same data, for the ``runs`` of one block: the runs of all cases and both ρ are paired.
+
+    A run's data depend on the seed and on its own number alone.
+    """
+    d, listed, points = len(BEST), cases(options.alpha, options.lambdas, options.init), record_points(options.steps)
+    z, second, A0 = (
+        np.empty((options.steps, d, len(runs))),
+        np.empty((options.steps, d, len(runs))),
+        np.empty((d, d, len(runs))),
+    )
+    for b, run in enumerate(runs):
+        rng = np.random.default_rng([options.seed, run])
+        z[:, :, b], second[:, :, b] = rng.standard_normal((2, options.steps, d))
+        A0[:, :, b] = initial_transform(options.init, d, rng)
+    shape = (len(options.rhos), len(listed))
+    errors, distances = (np.empty((*shape, len(points), len(runs))) for _ in range(2))
+    areas, diverged = np.empty((*shape, len(runs))), np.empty((*shape, len(runs)), dtype=bool)
+    for r, rho in enumerate(options.rhos):
+        L = np.linalg.cholesky(covariance(rho))
+        x, x_second = (np.ascontiguousarray(np.einsum("ij,tjb->tib", L, part)) for part in (z, second))
+        for c, case in enumerate(listed):
+            if stop[0]:
+                break
+            regression_block(
+                x,
+                x_second,
+                np.array(BEST),
+                covariance(rho),
+                FORMS[case.arm.form],
+                ESTIMATORS[case.arm.estimator],
+                case.arm.projected,
+                A0.copy(),
+                case.alpha,
+                case.arm.lam,
+                options.beta,
+                points,
+                errors[r, c],
+                distances[r, c],
+                areas[r, c],
+                diverged[r, c],
+            )
+    # Mean and sum of squared deviations over the block's runs are enough to combine blocks, and are small.
+    return {
+        "errors_mean": errors.mean(axis=-1),
+        "errors_squares": errors.var(axis=-1) * len(runs),
+        "distances_mean": distances.mean(axis=-1),
+        "distances_squares": distances.var(axis=-1) * len(runs),
+        "plateau": errors[:, :, (points >= PLATEAU[0]) & (points <= PLATEAU[1])].mean(axis=2)
+        if options.steps >= PLATEAU[1]
+        else np.full(areas.shape, np.nan),
+        "areas": areas,
+        "final": errors[:, :, -1],
+        "diverged": diverged,
+    }
+
+
+@dataclass(frozen=True)
+class Results:
+    """What all runs gave: curves as mean and standard error, the rest run by run."""
+
+    options: Regression
+    cases: list[Case]
+    points: Integers
+    errors: Floats
+    """Mean and standard error of the excess error [2, ρ, case, point]."""
+    distances: Floats
+    """The same of ‖AᵀA − I‖_F/√d."""
+    areas: Floats
+    """Mean error over all steps [ρ, case, run]."""
+    plateau: Floats
+    """Mean error over the recorded steps 500 to 3,000 [ρ, case, run]."""
+    final: Floats
+    """Error after the last step [ρ, case, run]."""
+    diverged: NDArray[np.bool_]
+    """Runs that reached the cap [ρ, case, run]."""
+
+
+def _combine(blocks: list[Arrays], name: str, sizes: Floats) -> Floats:
+    """Mean and standard error over the runs of all blocks (Chan, Golub & LeVeque 1983)."""
+    means = np.stack([block[f"{name}_mean"] for block in blocks])
+    squares = np.stack([block[f"{name}_squares"] for block in blocks])
+    weights, total = sizes.reshape(-1, 1, 1, 1), sizes.sum()
+    mean = (weights * means).sum(axis=0) / total
+    square = (squares + weights * (means - mean) ** 2).sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.stack([mean, np.sqrt(square / (total - 1) / total)])
+
+
+def compute(options: Regression) -> Results:
+    """Run what is missing in the folder of ``options`` and gather everything."""
+    configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
+    cells = Cells(options.out, {"command": "regression", **configuration})
+    blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]
+    names = [f"runs-{runs.start:06d}" for runs in blocks]
+    run_cells(
+        cells,
+        {name: partial(block, options, runs) for name, runs in zip(names, blocks, strict=True)},
+        threads=check_threads(options.threads),
+        description="regression",
+        unit="block",
+    )
+    loaded = [cells.load(name) for name in names]
+    sizes = np.array([float(len(runs)) for runs in blocks])
+    joined = {
+        name: np.concatenate([part[name] for part in loaded], axis=-1)
+        for name in ("areas", "plateau", "final", "diverged")
+    }
+    return Results(
+        options,
+        cases(options.alpha, options.lambdas, options.init),
+        record_points(options.steps),
+        _combine(loaded, "errors", sizes),
+        _combine(loaded, "distances", sizes),
+        **joined,
+    )
+
+
+CASE_COLUMNS = ("rho", "arm", "form", "estimator", "projected", "lambda", "alpha")
+
+
+def _case_fields(rho: float, case: Case) -> list[Value]:
+    arm = case.arm
+    return [rho, case.label, arm.form, arm.estimator, arm.projected, arm.lam, case.alpha]
+
+
+def write_tables(results: Results) -> None:
+    """Write ``regression.csv`` (curves) and ``regression_summary.csv`` (area, plateau and final error)."""
+    curves: list[list[Value]] = []
+    summary: list[list[Value]] = []
+    for r, rho in enumerate(results.options.rhos):
+        for c, case in enumerate(results.cases):
+            fields = _case_fields(rho, case)
+            counts: list[Value] = [results.options.runs, int(results.diverged[r, c].sum())]
+            for p, step in enumerate(results.points):
+                numbers = [*results.errors[:, r, c, p], *results.distances[:, r, c, p]]
+                curves.append([*fields, int(step), *map(float, numbers), *counts])
+            against = results.areas[r, c] - results.areas[r, control_of(results.cases, c)]
+            numbers = [
+                part
+                for values in (results.areas[r, c], results.plateau[r, c], results.final[r, c], against)
+                for part in mean_and_error(values)
+            ]
+            summary.append([*fields, *numbers, *counts])
+    folder = results.options.out
+    write_csv(
+        folder / "regression.csv",
+        (*CASE_COLUMNS, "step", "error_mean", "error_se", "distance_mean", "distance_se", "runs", "diverged"),
+        curves,
+    )
+    measures = ("area", "plateau", "final", "area_minus_control")
+    columns = [f"{measure}_{part}" for measure in measures for part in ("mean", "se")]
+    write_csv(folder / "regression_summary.csv", (*CASE_COLUMNS, *columns, "runs", "diverged"), summary)
+
+
+def report(results: Results) -> str:
+    """Area under the curve, plateau, final error and distance from orthogonal as text, one table per ρ."""
+    parts = []
+    for r, rho in enumerate(results.options.rhos):
+        rows = [
+            [
+                case.label,
+                f"{case.arm.lam:g}",
+                f"{case.alpha:g}",
+                plus_minus(*mean_and_error(results.areas[r, c])),
+                plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, control_of(results.cases, c)])),
+                plus_minus(*mean_and_error(results.plateau[r, c])),
+                plus_minus(*mean_and_error(results.final[r, c])),
+                "" if case.arm.form == "plain" else f"{results.distances[0, r, c, -1]:.3g}",
+                str(int(results.diverged[r, c].sum())),
+            ]
+            for c, case in enumerate(results.cases)
+        ]
+        header = [
+            "arm",
+            "λ",
+            "α",
+            "area",
+            "area − its λ = 0",
+            f"steps {PLATEAU[0]}-{PLATEAU[1]}",
+            "final",
+            "‖AᵀA−I‖/√d",
+            "diverged",
+        ]
+        parts.append(
+            f"ρ = {rho:g}: excess error, mean ± standard error of {results.options.runs} runs\n"
+            + text_table(header, rows)
+        )
+    return "\n\n".join(parts)
+
+
+def command(options: Regression) -> int:
+    """Stochastic linear regression with and without decorrelated features, and the controls.
+
+    Writes regression.csv, regression_summary.csv and two figures into --out, and prints the table. Interrupted, it goes
+    on where it stopped when it is called again with the same options.
+    """
+    from gramian.linear.regression_figures import write_figures
+
+    if options.quick:
+        options = replace(options, runs=min(options.runs, QUICK_RUNS), steps=min(options.steps, QUICK_STEPS))
+    results = compute(options)
+    write_tables(results)
+    write_figures(results)
+    print(report(results))
+    print(
+        f"\nWritten to {options.out}: regression.csv, regression_summary.csv, regression.png, regression_controls.png"
+    )
+    return 0

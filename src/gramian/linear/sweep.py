@@ -1,0 +1,126 @@
+"""Sweeps made of cells: computed over the cores, written as they finish, taken up again where they stopped."""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian import __version__
+from gramian.errors import UserError
+from gramian.files import output_folder, replace_text, replacing
+from gramian.progress import Progress
+
+Arrays = dict[str, NDArray[Any]]
+Job = Callable[[NDArray[np.bool_]], Arrays]
+"""Computes one cell. Its argument becomes true when the sweep is interrupted: the job may then return at once."""
+
+
+class Cells:
+    """The finished cells of one configuration in a folder.
+
+    ``configuration.json`` says what the cells were computed with. A folder with another one is refused, so that the
+    results of two configurations never mix.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> cells = Cells(folder, {"seed": 0})
+    >>> cells.save("one", {"lengths": np.arange(3)})
+    >>> Cells(folder, {"seed": 0}).load("one")["lengths"].tolist()
+    [0, 1, 2]
+    >>> Cells(folder, {"seed": 1})
+    Traceback (most recent call last):
+    ...
+    gramian.errors.UserError: folder '...' holds results with seed 0, not 1; name another --out, or remove the folder
+    """
+
+    def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
+        wanted = json.loads(json.dumps({"version": __version__, **configuration}))
+        self._check(folder, wanted)
+        self.folder = output_folder(folder)
+        self._cells = output_folder(folder / "cells")
+        replace_text(folder / "configuration.json", json.dumps(wanted, indent=2, ensure_ascii=False) + "\n")
+
+    @staticmethod
+    def _check(folder: Path, wanted: Mapping[str, Any]) -> None:
+        path = folder / "configuration.json"
+        if not path.is_file():
+            if (folder / "cells").is_dir():
+                raise UserError(f"folder '{folder}' holds cells but no configuration.json; name another --out")
+            return
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UserError(f"cannot read '{path}': {error}; name another --out, or remove the folder") from error
+        for key in sorted({*wanted, *found}):
+            if wanted.get(key) != found.get(key):
+                raise UserError(
+                    f"folder '{folder}' holds results with {key} {found.get(key)}, not {wanted.get(key)}; "
+                    "name another --out, or remove the folder"
+                )
+
+    def has(self, name: str) -> bool:
+        """Whether the cell is finished."""
+        return self._path(name).is_file()
+
+    def save(self, name: str, arrays: Arrays) -> None:
+        """Write a finished cell, whole or not at all."""
+        with replacing(self._path(name)) as temporary, temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, **arrays)
+
+    def load(self, name: str) -> Arrays:
+        """Arrays of a finished cell."""
+        path = self._path(name)
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                return dict(archive)
+        except (OSError, ValueError, KeyError) as error:
+            raise UserError(f"cannot read the cell '{path}': {error}; remove it and run again") from error
+
+    def _path(self, name: str) -> Path:
+        return self._cells / f"{name}.npz"
+
+
+def run_cells(cells: Cells, jobs: Mapping[str, Job], *, threads: int, description: str, unit: str = "cell") -> None:
+    """Compute the cells of ``jobs`` that are missing, ``threads`` at a time, and save each as it finishes.
+
+    The result of a job must not depend on the others, nor on the thread; then neither does the sweep on ``threads``.
+    An interrupt lets running jobs see ``stop``, drops the others and is passed on; what has finished stays.
+    """
+    missing = {name: job for name, job in jobs.items() if not cells.has(name)}
+    stop = np.zeros(1, dtype=bool)
+    waiting = iter(missing.items())
+    with (
+        Progress(len(jobs), description, unit=unit, done=len(jobs) - len(missing)) as progress,
+        ThreadPoolExecutor(threads) as pool,
+    ):
+        running: dict[Future[Arrays], str] = {}
+        try:
+            while True:
+                while len(running) < threads and (item := next(waiting, None)) is not None:
+                    running[pool.submit(item[1], stop)] = item[0]
+                if not running:
+                    return
+                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    name = running.pop(future)
+                    cells.save(name, future.result())
+                    progress.advance()
+        except BaseException:
+            stop[0] = True  # the kernels look at it between episodes; the pool then ends at once
+            raise
+
+
+def check_threads(threads: int) -> int:
+    """Return the number of threads to use: ``threads``, or one per core for 0."""
+    if threads < 0:
+        raise UserError(f"threads is {threads}; it must be 0 (one per core) or above")
+    if threads:
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

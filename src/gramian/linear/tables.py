@@ -1,0 +1,69 @@
+"""Tidy tables as CSV, the same bytes for the same numbers, and as text for the terminal."""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from gramian.files import replace_text
+
+Value = str | int | float | bool
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
+    r"""CSV with ``header``; numbers to 10 significant digits, NaN as an empty field.
+
+    Examples
+    --------
+    >>> csv_text(["arm", "mean"], [["plain", 1 / 3], ["A, λ = 0", float("nan")]])
+    'arm,mean\nplain,0.3333333333\n"A, λ = 0",\n'
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_field(value) for value in row] for row in rows)
+    return stream.getvalue()
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
+    """Write ``csv_text`` to ``path``, whole or not at all."""
+    replace_text(path, csv_text(header, rows))
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned for a terminal: the first to the left, the others to the right.
+
+    Examples
+    --------
+    >>> print(text_table(["arm", "error"], [["plain", "0.01"], ["A", "10"]]))
+    arm    error
+    plain   0.01
+    A         10
+    """
+    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (header, *rows)
+    )
+
+
+def plus_minus(mean: float, error: float) -> str:
+    """Write a mean and its standard error with three significant digits.
+
+    Examples
+    --------
+    >>> plus_minus(0.0123456, 0.000456), plus_minus(512.3, 4.2)
+    ('0.0123 ± 0.000456', '512 ± 4.2')
+    """
+    return f"{mean:.3g} ± {error:.3g}"
+
+
+def _field(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "" if value != value else f"{value:.10g}"
+    return str(value)

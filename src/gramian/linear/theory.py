@@ -1,0 +1,467 @@
+"""The paper's propositions as executable statements on random decision processes.
+
+Each statement computes what the proposition speaks of and says whether it holds. Some do not hold as they stand in the
+paper; then the statement is the corrected one, and its text says so.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from gramian.errors import UserError
+from gramian.files import output_folder
+from gramian.linear.arms import ESTIMATORS, check_lambda, initial_transform
+from gramian.linear.evaluation import evaluate_reduced
+from gramian.linear.kernels import Floats, add_rank_one_projected
+from gramian.linear.mdp import RewardProcess, offdiag, random_process
+from gramian.linear.tables import write_csv
+
+CONFIDENCE_999 = 3.291
+"""Half width of a 99.9 % interval in standard errors: many intervals are looked at."""
+
+
+@dataclass(frozen=True)
+class Theory:
+    """Options of ``gramian theory``."""
+
+    states: int = 12
+    """States of the random processes."""
+    features: int = 4
+    """Features d; the features have full rank."""
+    processes: int = 5
+    """Random processes to check every statement on."""
+    lam: float = 0.5
+    """Coefficient λ of the decorrelating term."""
+    samples: int = 200_000
+    """Draws for the means of the noise."""
+    steps: int = 100_000
+    """Steps of the stochastic iterations."""
+    seed: int = 0
+    """Of all randomness."""
+    out: Path | None = None
+    """Folder for theory.csv; without it, nothing is written."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("processes", 1), ("samples", 1000), ("steps", 100)):
+            if getattr(self, name) < least:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least {least}")
+        if not 2 <= self.features <= self.states:
+            raise UserError(f"features is {self.features}; with {self.states} states it must lie in 2 to {self.states}")
+        check_lambda(self.lam)
+        if self.lam == 0:
+            raise UserError("lam is 0; the propositions speak of a λ above 0")
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}; it must be 0 or above")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One computed statement."""
+
+    proposition: str
+    statement: str
+    computed: str
+    expected: bool
+    """Whether the statement should hold; the paper's false ones are expected to fail."""
+    holds: bool
+
+    @property
+    def verdict(self) -> str:
+        """What to print."""
+        return "holds" if self.holds else "does not hold"
+
+
+def _random_orthogonal(d: int, rng: np.random.Generator) -> Floats:
+    return initial_transform("orthogonal", d, rng)
+
+
+def constructed_minimum(process: RewardProcess, w: Floats) -> Floats:
+    """Return A = V·diag(Vᵀw) with V the orthogonal eigenvectors of C: A·1 = w, and AᵀCA is diagonal.
+
+    Examples
+    --------
+    >>> process = random_process(8, 3, seed=0)
+    >>> w = np.array([1.0, 2.0, 3.0])
+    >>> A = constructed_minimum(process, w)
+    >>> bool(np.allclose(A.sum(axis=1), w)), round(process.penalty(A), 12)
+    (True, 0.0)
+    """
+    V = np.linalg.eigh(process.C)[1]
+    return np.ascontiguousarray(V * (V.T @ w))
+
+
+def proposition_1(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+    """Check that the minima are equal, diagonal where constructed, degenerate elsewhere, and nowhere undercut."""
+    best = process.best_weights()
+    least = process.td_loss(best)
+    A = constructed_minimum(process, best)
+    gap = abs(process.loss(A, options.lam) - least)
+    yield Finding("1", "min L_REG = min L_TD: the constructed A attains it", f"gap {gap:.1e}", True, gap < 1e-10)
+    off = float(np.abs(offdiag(A.T @ process.C @ A)).max())
+    yield Finding("1", "AᵀΦᵀDΦA is diagonal there", f"largest off-diagonal entry {off:.1e}", True, off < 1e-10)
+    degenerate = np.outer(best, np.eye(process.d)[0])
+    gap = abs(process.loss(degenerate, options.lam) - least)
+    rank = int(np.linalg.matrix_rank(degenerate))
+    yield Finding("1", "θe₁ᵀ is a minimum too, with one feature left", f"gap {gap:.1e}, rank {rank}", True, gap < 1e-10)
+
+    def objective(flat: Floats) -> tuple[float, Floats]:
+        A = flat.reshape(process.d, process.d)
+        return process.loss(A, options.lam), _loss_gradient(process, A, options.lam).ravel()
+
+    ends = [
+        scipy.optimize.minimize(
+            objective,
+            rng.standard_normal(process.d**2),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9},
+        )
+        for _ in range(5)
+    ]
+    lowest = min(end.fun for end in ends) - least
+    off = min(
+        float(np.abs(offdiag(end.x.reshape(A.shape).T @ process.C @ end.x.reshape(A.shape))).max()) for end in ends
+    )
+    yield Finding(
+        "1",
+        "descent from random A finds nothing lower, and its end is decorrelated",
+        f"lowest − min {lowest:+.1e}, largest off-diagonal entry {off:.1e}",
+        True,
+        -1e-9 < lowest < 1e-5 and off < 1e-2,
+    )
+
+
+def _loss_gradient(process: RewardProcess, A: Floats, lam: float) -> Floats:
+    """Full gradient of L_REG(A): the target moves with A here, unlike in the semi-gradient."""
+    value = process.phi @ A.sum(axis=1)
+    weighted = process.mu[:, None] * process.P
+    errors = process.r[:, None] + process.gamma * value[None, :] - value[:, None]
+    by_weights = (weighted * errors).sum(axis=0) @ process.phi * process.gamma
+    by_weights -= (weighted * errors).sum(axis=1) @ process.phi
+    gradient: Floats = np.outer(by_weights, np.ones(process.d)) + lam * process.C @ A @ offdiag(A.T @ process.C @ A)
+    return gradient
+
+
+def proposition_2(process: RewardProcess, _: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+    """Check that UVᵀ is the nearest orthogonal matrix, and that one rotation projects a rank-one step."""
+    A = rng.standard_normal((process.d, process.d))
+    U, _singular_values, Vt = np.linalg.svd(A)
+    gap = float(np.abs(U @ Vt - scipy.linalg.polar(A)[0]).max())
+    yield Finding("2", "UVᵀ is scipy's polar factor", f"largest difference {gap:.1e}", True, gap < 1e-10)
+    nearest = np.linalg.norm(A - U @ Vt)
+    others = min(float(np.linalg.norm(A - _random_orthogonal(process.d, rng))) for _ in range(2000))
+    turned = min(
+        float(np.linalg.norm(A - U @ Vt @ scipy.linalg.expm(0.01 * (skew - skew.T))))
+        for skew in rng.standard_normal((200, process.d, process.d))
+    )
+    yield Finding(
+        "2",
+        "no orthogonal matrix is nearer, at random or nearby",
+        f"distance {nearest:.4f}, nearest other {min(others, turned):.4f}",
+        True,
+        bool(nearest <= min(others, turned)),
+    )
+    Q, phi, u = _random_orthogonal(process.d, rng), process.phi[0], 0.3 * rng.standard_normal(process.d)
+    found, w = Q.copy(), Q.sum(axis=1)
+    add_rank_one_projected(found, w, Q.T @ phi, u, np.empty(process.d), np.empty(process.d))
+    gap = float(np.abs(found - scipy.linalg.polar(Q + np.outer(phi, u))[0]).max())
+    yield Finding(
+        "2",
+        "the O(d²) rotation is the projection of a rank-one step",
+        f"largest difference {gap:.1e}",
+        True,
+        gap < 1e-10,
+    )
+
+
+def proposition_3(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+    """Check that h is Lipschitz over orthogonal matrices, with the constant d‖M‖ + 3λ‖C‖², and not over all."""
+    bound = process.d * np.linalg.norm(process.M, 2) + 3 * options.lam * np.linalg.norm(process.C, 2) ** 2
+
+    def ratio(A: Floats, B: Floats) -> float:
+        change = process.h(A, options.lam) - process.h(B, options.lam)
+        return float(np.linalg.norm(change) / np.linalg.norm(A - B))
+
+    largest = 0.0
+    for _ in range(2000):
+        A, skew = _random_orthogonal(process.d, rng), rng.standard_normal((process.d, process.d))
+        near = A @ scipy.linalg.expm(rng.choice([1e-3, 1e-1, 1.0]) * (skew - skew.T))
+        largest = max(largest, ratio(A, near), ratio(A, _random_orthogonal(process.d, rng)))
+    yield Finding(
+        "3",
+        "h is Lipschitz over orthogonal matrices",
+        f"largest ratio {largest:.3f}, bound {bound:.3f}",
+        True,
+        bool(largest <= bound),
+    )
+    A, B = rng.standard_normal((2, process.d, process.d))
+    growth = ratio(100 * A, 100 * B) / ratio(A, B)
+    yield Finding(
+        "3",
+        "h is Lipschitz over all matrices",
+        f"ratio grows {growth:.0f} times when A and B grow 100 times",
+        False,
+        growth < 10,
+    )
+
+
+def equilibrium(process: RewardProcess) -> Floats:
+    """Return the point of Proposition 5: A = V·diag(Vᵀw) with w the TD(0) fixed point, M·w + b = 0."""
+    return constructed_minimum(process, process.td_fixed_point())
+
+
+def _robbins_monro(steps: int, d: int) -> Floats:
+    """Return step sizes a/(1 + n/τ)^0.75 [steps]: their sum diverges, the sum of their squares does not."""
+    sizes: Floats = 0.2 / d**2 / (1 + np.arange(steps) / 500) ** 0.75
+    return sizes
+
+
+def _stochastic_end(process: RewardProcess, options: Theory, estimator: str, seed: int) -> tuple[Floats, float]:
+    """Return A after Robbins–Monro steps from A = I, and the largest ‖A‖ on the way."""
+    samples = process.sample(np.random.default_rng(seed), options.steps)
+    A = np.eye(process.d)
+    alphas = _robbins_monro(options.steps, process.d)
+    largest = evaluate_reduced(*samples, process.gamma, alphas, options.lam, ESTIMATORS[estimator], A)
+    return A, float(np.sqrt(largest))
+
+
+def _features_left(process: RewardProcess, A: Floats) -> float:
+    """Return the participation ratio (Σ_i c_i)²/Σ_i c_i² of the energies c = diag(AᵀCA), from 1 to d."""
+    energies = np.diag(A.T @ process.C @ A)
+    return float(energies.sum() ** 2 / (energies**2).sum())
+
+
+def propositions_4_and_5(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+    """Check that an equilibrium exists and iterates approach the equilibria; show the single-sample update apart.
+
+    The mean of the single-sample update is −(h + bias), with `single_sample_bias`. Its zeros are not those of h: the
+    equilibrium of Proposition 5 is none of them, but the degenerate θe₁ᵀ is.
+    """
+    d, lam, w = process.d, options.lam, process.td_fixed_point()
+    scale = float(np.linalg.norm(process.h(np.eye(d), lam)))
+    point = equilibrium(process)
+    size = float(np.linalg.norm(process.h(point, lam)))
+    yield Finding("5", "h vanishes at the constructed point", f"‖h‖ = {size:.1e}", True, size < 1e-9)
+    size = float(np.linalg.norm(process.h(point, lam) + single_sample_bias(process, point, lam)))
+    yield Finding("5", "so does the mean single-sample update", f"its norm is {size:.2g}", False, size < 1e-9)
+    degenerate = np.outer(w, np.eye(d)[0])
+    size = float(np.linalg.norm(process.h(degenerate, lam) + single_sample_bias(process, degenerate, lam)))
+    yield Finding("5", "the mean single-sample update vanishes at θe₁ᵀ", f"its norm is {size:.1e}", True, size < 1e-9)
+
+    A = np.eye(d)
+    for alpha in 5 * _robbins_monro(options.steps // 5, d):
+        A = A - alpha * process.h(A, lam)
+    left = float(np.linalg.norm(process.h(A, lam))) / scale
+    shown = f"‖h‖ fell to {left:.1e} of its first size"
+    yield Finding("4", "expected update: iterates approach h = 0", shown, True, left < 0.02)
+    seed = int(rng.integers(2**32))
+    for estimator in ("two-sample", "single"):
+        A, largest = _stochastic_end(process, options, estimator, seed)
+        mean = process.h(A, lam)
+        if estimator == "single":
+            mean = mean + single_sample_bias(process, A, lam)
+        left = float(np.linalg.norm(mean)) / scale
+        away = float(np.linalg.norm(A.sum(axis=1) - w) / np.linalg.norm(w))
+        goal = "h = 0" if estimator == "two-sample" else "the zeros of its own mean update"
+        yield Finding(
+            "4",
+            f"{estimator} update: iterates approach {goal}",
+            f"mean update fell to {left:.2g} of the first ‖h‖; {away:.2g} from the TD(0) values; "
+            f"{_features_left(process, A):.2f} of {d} features left (equilibrium of Proposition 5: "
+            f"{_features_left(process, point):.2f}); largest ‖A‖ {largest:.1f}",
+            True,
+            left < 0.25,
+        )
+
+
+def _noise(
+    process: RewardProcess, A: Floats, lam: float, estimator: str, rng: np.random.Generator, size: int
+) -> Floats:
+    """Noise −g(A) − h(A) of ``size`` sampled steps [size, d, d]; g is the update direction that the step adds to A."""
+    phi, reward, following, seconds = process.sample(rng, size)
+    w = A.sum(axis=1)
+    delta = reward + process.gamma * following @ w - phi @ w
+    y, other = phi @ A, seconds @ A
+    if estimator == "single":
+        v = (y**2).sum(axis=1, keepdims=True) * y - y**3
+    else:
+        v = (y * other).sum(axis=1, keepdims=True) * other - y * other**2
+    update = phi[:, :, None] * (delta[:, None] - lam * v)[:, None, :]
+    noise: Floats = -update - process.h(A, lam)
+    return noise
+
+
+def single_sample_bias(process: RewardProcess, A: Floats, lam: float) -> Floats:
+    """Mean of the single-sample noise, exactly: λ(E[φ(‖y‖²y − y³)ᵀ] − CA·offdiag(AᵀCA))."""
+    y = process.phi @ A
+    v = (y**2).sum(axis=1, keepdims=True) * y - y**3
+    bias: Floats = lam * (process.phi.T @ (process.mu[:, None] * v) - process.C @ A @ offdiag(A.T @ process.C @ A))
+    return bias
+
+
+def proposition_6(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+    """Check the mean of the noise along the bias, with 99.9 % intervals: zero for two samples, not for one."""
+    A = _random_orthogonal(process.d, rng)
+    bias = single_sample_bias(process, A, options.lam)
+    size = float(np.linalg.norm(bias))
+    direction = bias / size
+    for estimator, expected in (("single", False), ("two-sample", True)):
+        noise = _noise(process, A, options.lam, estimator, rng, options.samples)
+        along = np.tensordot(noise, direction, axes=2)
+        mean, half = float(along.mean()), CONFIDENCE_999 * float(along.std(ddof=1)) / np.sqrt(options.samples)
+        yield Finding(
+            "6",
+            f"the {estimator} noise has mean zero",
+            f"mean along the bias {mean:+.4f} ± {half:.4f} (99.9 %)",
+            expected,
+            abs(mean) <= half,
+        )
+        if estimator == "single":
+            yield Finding(
+                "6",
+                "its mean is the exact bias",
+                f"{mean:.4f} ± {half:.4f} against {size:.4f}",
+                True,
+                abs(mean - size) <= half,
+            )
+    sizes = {scale: _largest_square(process, options, rng, scale) for scale in (1.0, 10.0)}
+    yield Finding(
+        "6",
+        "E‖M‖² ≤ K(1 + ‖A‖²) over orthogonal matrices",
+        f"largest ratio {sizes[1.0]:.3g} for the single-sample noise",
+        True,
+        bool(np.isfinite(sizes[1.0])),
+    )
+    growth = sizes[10.0] / sizes[1.0]
+    yield Finding(
+        "6",
+        "with the same K over all matrices",
+        f"the ratio grows {growth:.3g} times when A grows 10 times",
+        False,
+        growth < 10,
+    )
+
+
+def _largest_square(process: RewardProcess, options: Theory, rng: np.random.Generator, scale: float) -> float:
+    """Return the largest E‖M‖²/(1 + ‖A‖²) of the single-sample noise over 50 orthogonal matrices times ``scale``."""
+    ratios = []
+    for _ in range(50):
+        A = scale * _random_orthogonal(process.d, rng)
+        noise = _noise(process, A, options.lam, "single", rng, 1000)
+        ratios.append(float((noise**2).sum(axis=(1, 2)).mean() / (1 + np.linalg.norm(A) ** 2)))
+    return max(ratios)
+
+
+def equation_4(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+    """Check the semi-gradient against automatic differentiation, and the paper's E₁ and E₂ against offdiag."""
+    import torch
+
+    A = rng.standard_normal((process.d, process.d))
+    variable = torch.tensor(A, requires_grad=True)
+    phi, P, mu, r = (torch.tensor(part) for part in (process.phi, process.P, process.mu, process.r))
+    value = phi @ variable.sum(dim=1)
+    errors = r[:, None] + process.gamma * value.detach()[None, :] - value[:, None]
+    second_moment = variable.T @ phi.T @ (mu[:, None] * phi) @ variable
+    upper = torch.triu(second_moment, diagonal=1)
+    loss = 0.5 * (mu[:, None] * P * errors**2).sum() + 0.5 * options.lam * (upper**2).sum()
+    (gradient,) = torch.autograd.grad(loss, variable)
+    gap = float(np.abs(gradient.numpy() - process.h(A, options.lam)).max())
+    yield Finding(
+        "Eq. 4",
+        "h is the semi-gradient by automatic differentiation",
+        f"largest difference {gap:.1e}",
+        True,
+        gap < 1e-10,
+    )
+    for d in (3, 4):
+        S = rng.standard_normal((d, d))
+        S = S + S.T
+        gap = float(np.abs(paper_offdiagonal(S) - offdiag(S)).max())
+        yield Finding(
+            "Eq. 4", f"the paper's E₁, E₂ give offdiag at d = {d}", f"largest difference {gap:.2g}", d == 3, gap < 1e-12
+        )
+
+
+def paper_offdiagonal(S: Floats) -> Floats:
+    """Return E₁ᵀD̃E₂ + E₂ᵀD̃E₁ with the paper's E₁ᵀ = [e₁1ᵀ_{d−1}, e₂1ᵀ_{d−2}, …] and E₂ᵀ = [e₂1ᵀ, e₃1ᵀ₂, …].
+
+    The columns of E₂ᵀ repeat e₂ once, e₃ twice and so on; beside those of E₁ᵀ they are all pairs i < j at d = 3 only.
+
+    Examples
+    --------
+    >>> paper_offdiagonal(np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]])).tolist()
+    [[0.0, 2.0, 3.0], [2.0, 0.0, 5.0], [3.0, 5.0, 0.0]]
+    """
+    d = len(S)
+    first = [i for i in range(d - 1) for _ in range(d - 1 - i)]
+    second = [j for j in range(1, d) for _ in range(j)]
+    E1, E2 = np.eye(d)[first], np.eye(d)[second]
+    pairs = [(i, j) for i in range(d) for j in range(i + 1, d)]
+    D = np.diag([S[i, j] for i, j in pairs])
+    product: Floats = E1.T @ D @ E2 + E2.T @ D @ E1
+    return product
+
+
+Statement = Callable[[RewardProcess, Theory, np.random.Generator], Iterator[Finding]]
+STATEMENTS: tuple[Statement, ...] = (
+    equation_4,
+    proposition_1,
+    proposition_2,
+    proposition_3,
+    propositions_4_and_5,
+    proposition_6,
+)
+
+
+def check(options: Theory) -> list[tuple[int, Finding]]:
+    """Every statement on every process, with the number of the process."""
+    found = []
+    for number in range(options.processes):
+        process = random_process(options.states, options.features, seed=options.seed * 1000 + number)
+        for statement in STATEMENTS:
+            rng = np.random.default_rng([options.seed, number, STATEMENTS.index(statement)])
+            found += [(number, finding) for finding in statement(process, options, rng)]
+    return found
+
+
+def report(found: list[tuple[int, Finding]], processes: int) -> str:
+    """Write what was computed on the first process, and on how many of all the verdict is the same."""
+    lines = []
+    for number, finding in found:
+        if number > 0:
+            continue
+        same = [f.holds for _, f in found if (f.proposition, f.statement) == (finding.proposition, finding.statement)]
+        count = sum(holds == finding.holds for holds in same)
+        kind = f"Proposition {finding.proposition}" if finding.proposition.isdigit() else finding.proposition
+        surprise = "" if all(holds == finding.expected for holds in same) else "  (unexpected)"
+        lines += [
+            f"{kind}: {finding.statement}",
+            f"    computed: {finding.computed}",
+            f"    verdict:  {finding.verdict} ({count} of {processes} processes){surprise}",
+        ]
+    return "\n".join(lines)
+
+
+def command(options: Theory) -> int:
+    """Check the paper's propositions on random Markov decision processes under a fixed policy.
+
+    Prints what was computed and a verdict for each. Statements of the paper that are false are expected to fail; the
+    exit code is 1 where any verdict is not the expected one.
+    """
+    folder = None if options.out is None else output_folder(options.out)
+    found = check(options)
+    if folder is not None:
+        write_csv(
+            folder / "theory.csv",
+            ("process", "proposition", "statement", "computed", "verdict", "expected"),
+            (
+                [n, f.proposition, f.statement, f.computed, f.verdict, "holds" if f.expected else "does not hold"]
+                for n, f in found
+            ),
+        )
+    print(report(found, options.processes))
+    return 0 if all(f.holds == f.expected for _, f in found) else 1

@@ -1,0 +1,54 @@
+import pytest
+
+from gramian.cli import main
+from gramian.deep.session import train
+from tests.deep.sessions import small
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--game", "seaqest"], "unknown game 'seaqest'; did you mean 'seaquest'?"),
+        (["--game", "pong", "--arm", "gran"], "unknown arm 'gran'; did you mean 'gram'?"),
+        (["--game", "pong", "--arm", "gram:x"], "kappa 'x' in arm 'gram:x' is not a number"),
+        (["--preset", "autor"], "unknown preset 'autor'; did you mean 'author'?"),
+        (["--game", "pong"], "--arm is missing"),
+        (["--arm", "gram"], "--game is missing"),
+        (["--game", "pong", "--arm", "gram", "--learning-rat", "1"], "did you mean --learning-rate?"),
+        (["--game", "pong", "--arm", "gram", "--batch-size", "many"], "expected --batch-size INT"),
+        (["--game", "pong", "--arm", "gram", "--gamma", "2"], "gamma is 2.0; it must be between 0 and 1"),
+        (["--game", "cartpole", "--arm", "gram", "--adam-epsilon", "0"], "adam_epsilon is 0.0"),
+        (["--game", "cartpole", "--arm", "gram", "--torch-threads", "0"], "--torch-threads is 0"),
+        (["--game", "cartpole", "--arm", "gram", "--device", "gpu"], "unknown device 'gpu'"),
+        (["--game", "cartpole", "--game", "pong", "--arm", "gram"], "cannot share a population"),
+        (["--game", "cartpole", "--arm", "gram", "--arm", "gram"], "stands twice"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_no_folder(arguments, complaint, tmp_path, capsys):
+    assert main(["train", *arguments, "--out", str(tmp_path / "run")]) == 2
+    captured = capsys.readouterr()
+    assert complaint in captured.err.splitlines()[-1]
+    assert captured.out == ""
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_default_preset_goes_with_the_game_and_the_last_one_given_counts(tmp_path):
+    short = ["--arm", "dqn", "--frames", "1500"]
+    assert main(["train", "--game", "cartpole", *short, "--out", str(tmp_path / "a")]) == 0
+    assert 'preset = "cartpole"' in (tmp_path / "a" / "cartpole-dqn-s0" / "config.toml").read_text()
+    twice = ["--preset", "cartpole", "--preset", "smoke"]
+    assert main(["train", "--game", "cartpole", *short, *twice, "--out", str(tmp_path / "b b")]) == 0
+    config = (tmp_path / "b b" / "cartpole-dqn-s0" / "config.toml").read_text()
+    assert 'preset = "smoke"' in config
+    assert "features_dim = 0" in config
+
+
+@pytest.mark.parametrize(
+    "other", [["--frames", "9"], ["--seeds", "3"], ["--preset=nature"], ["--no-checkpoint-replay"]]
+)
+def test_resume_takes_no_settings(other, tmp_path, capsys):
+    train(small(frames=150, seeds=[0]), tmp_path / "run")
+    assert main(["train", "--resume", str(tmp_path / "run"), *other]) == 2
+    option = other[0].partition("=")[0]
+    assert capsys.readouterr().err.endswith(f"--resume goes on with what was begun; leave {option} away\n")
+    assert main(["train", "--resume", str(tmp_path / "run")]) == 0

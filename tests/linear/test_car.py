@@ -1,0 +1,159 @@
+import gymnasium
+import numpy as np
+import pytest
+
+from gramian.linear.arms import ESTIMATORS, FORMS, Arm
+from gramian.linear.car import (
+    ACTIONS,
+    DIVERGED,
+    FINISHED,
+    GOAL,
+    HIGH,
+    LOW,
+    car_step,
+    keep_in_reservoir,
+    q_learning_run,
+)
+from gramian.linear.features import TileCoding
+from tests.linear.oracle import DenseLearner
+
+
+def test_the_car_moves_as_in_gymnasium():
+    environment = gymnasium.make("MountainCar-v0").unwrapped
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        environment.reset(seed=0)
+        state = environment.state = (rng.uniform(LOW[0], 0.5), rng.uniform(LOW[1], HIGH[1]))
+        for _ in range(100):  # side by side from there on, walls and goal included
+            action = int(rng.integers(3))
+            _, reward, terminated, _, _ = environment.step(action)
+            state = car_step(*state, action)
+            np.testing.assert_allclose(state, environment.state, atol=1e-12)
+            assert (reward, terminated) == (-1.0, state[0] >= GOAL)
+            if terminated:
+                break
+
+
+def run(arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, capacity=400, trace=0, seed=0):
+    coding = TileCoding(LOW, HIGH, 2, tiles, ACTIONS, copies)
+    d, k = coding.d, coding.k
+    A, w, theta, S = np.eye(d), np.ones(d), np.ones(d), np.zeros((d, d))
+    starts = np.random.default_rng([seed, 1]).uniform(-0.6, -0.4, episodes)
+    lengths, steps = np.zeros(episodes, dtype=np.int64), np.zeros((trace, 3))
+    end = q_learning_run(
+        starts,
+        most_steps,
+        1.0,
+        np.array(LOW),
+        np.array(HIGH),
+        coding.scale,
+        coding.offsets,
+        copies,
+        FORMS[arm.form],
+        ESTIMATORS[arm.estimator],
+        arm.projected,
+        A,
+        w,
+        theta,
+        S,
+        arm.alpha(x / (k * d), d),
+        arm.lam,
+        0.01,
+        np.zeros((capacity, k), dtype=np.int64),
+        np.random.default_rng([seed, 2]),
+        lengths,
+        steps,
+        np.zeros(1, dtype=bool),
+    )
+    return end, lengths, steps, starts, coding, A, w, theta
+
+
+def greedy(values, rng):
+    """Break ties as the kernel does, with the same draws."""
+    best, ties = 0, 1
+    for action in range(1, len(values)):
+        if values[action] > values[best]:
+            best, ties = action, 1
+        elif values[action] == values[best]:
+            ties += 1
+            if rng.random() * ties < 1:
+                best = action
+    return best
+
+
+ARMS = [
+    Arm("plain"),
+    Arm("plain", "single", 0.3),
+    Arm("reduced"),
+    Arm("reduced", "single", 0.3),
+    Arm("reduced", "two-sample", 0.3),
+    Arm("reduced", "running", 0.3),
+    Arm("reduced", "single", 0.3, projected=True),
+    Arm("full", "single", 0.003),
+    Arm("full", "two-sample", 0.003),
+    Arm("full", "single", 0.003, projected=True),
+]
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
+    """The oracle makes the same draws, so it must choose the same actions, step by step."""
+    end, lengths, steps, starts, coding, A, w, theta = run(arm, copies=copies, most_steps=150, trace=300)
+    assert end == FINISHED
+    slow = DenseLearner(arm, np.eye(coding.d), alpha=0.5 / (coding.k * coding.d))
+    rng, visited, at = np.random.default_rng([0, 2]), [], 0
+    for start, length in zip(starts, lengths, strict=True):
+        state = (start, 0.0)
+        for _ in range(length):
+            phis = coding.matrix(np.tile(state, (ACTIONS, 1)), np.arange(ACTIONS))
+            action = greedy(np.round([slow.value(phi) for phi in phis], 9), rng)
+            np.testing.assert_allclose(steps[at], (*state, action), atol=1e-12)
+            state, at, second = car_step(*state, action), at + 1, None
+            if arm.estimator == "two-sample":
+                second = visited[int(rng.random() * len(visited))] if visited else np.zeros(coding.d)
+                visited.append(phis[action])
+            next_phis = (
+                [] if state[0] >= GOAL else list(coding.matrix(np.tile(state, (ACTIONS, 1)), np.arange(ACTIONS)))
+            )
+            slow.q_step(phis[action], -1.0, next_phis, 1.0, second)
+    assert at == min(lengths.sum(), 300)
+    if arm.form != "plain":
+        np.testing.assert_allclose(A, slow.A, atol=1e-10)
+    if arm.form == "full":
+        np.testing.assert_allclose(theta, slow.theta, atol=1e-10)
+    else:
+        np.testing.assert_allclose(w, slow.w if arm.form == "plain" else slow.A.sum(axis=1), atol=1e-10)
+
+
+def test_reduced_with_lambda_0_runs_as_plain_at_alpha_d_bit_for_bit():
+    plain, reduced = (run(Arm(form), tiles=8, episodes=10, most_steps=2000) for form in ("plain", "reduced"))
+    np.testing.assert_array_equal(plain[1], reduced[1])
+    assert plain[6].tobytes() == reduced[6].tobytes()
+
+
+def test_same_seed_same_run_other_seed_other_run():
+    one, same, other = (
+        run(Arm("reduced", "two-sample", 0.1), tiles=8, most_steps=2000, seed=seed)[1] for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert one.tolist() != other.tolist()
+
+
+def test_a_diverged_run_stops_and_its_unfinished_episodes_count_as_the_cap():
+    end, lengths, *_ = run(Arm("reduced"), x=50.0, episodes=4, most_steps=1000)
+    assert end == DIVERGED
+    assert lengths[-1] == 1000
+
+
+def test_a_reservoir_keeps_every_item_with_the_same_probability():
+    items, capacity, trials = 20, 5, 4000
+    kept = np.zeros(items)
+    rng = np.random.default_rng(0)
+    for _ in range(trials):
+        reservoir = np.full((capacity, 1), -1, dtype=np.int64)
+        for seen in range(items):
+            keep_in_reservoir(reservoir, np.array([seen]), seen, rng)
+        kept[reservoir[:, 0]] += 1
+    expected = capacity / items
+    assert np.abs(kept / trials - expected).max() < 5 * np.sqrt(expected * (1 - expected) / trials)

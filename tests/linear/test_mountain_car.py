@@ -1,0 +1,161 @@
+import csv
+
+import numpy as np
+import pytest
+
+from gramian.cli import main
+from gramian.linear.arms import Arm
+from gramian.linear.mountain_car import Case, MountainCar, compute, costly_cases, simulate, swept_arms
+from gramian.linear.mountain_car import command as mountain_car
+
+SMALL = {
+    "runs": 3,
+    "episodes": 3,
+    "most_steps": 300,
+    "step_sizes": (0.3, 0.9),
+    "lambdas": (0.01, 0.1),
+    "control_lambdas": (0.1,),
+    "full_lambdas": (0.001,),
+    "tiles": 3,
+    "costly_runs": 2,
+}
+
+
+def small(out, **options):
+    return MountainCar(**({"out": out, "threads": 1} | SMALL | options))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    out = tmp_path_factory.mktemp("mountain-car")
+    assert mountain_car(small(out)) == 0
+    return out
+
+
+def rows_of(path):
+    with path.open(encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_the_command_writes_tables_and_figures(done):
+    written = {p.name for p in done.iterdir()}
+    assert {
+        "mountain_car.csv",
+        "mountain_car_summary.csv",
+        "mountain_car_contrasts.csv",
+        "mountain_car_features.csv",
+        "mountain_car.png",
+        "mountain_car_controls.png",
+        "mountain_car_sensitivity.png",
+    } <= written
+
+
+def test_reduced_with_lambda_0_lies_on_plain_learning_in_every_cell(done):
+    rows = rows_of(done / "mountain_car.csv")
+
+    def steps(label):
+        return [(r["copies"], r["alpha_k_d"], r["steps_mean"]) for r in rows if r["arm"] == label]
+
+    assert len(steps("A, λ = 0")) == 4
+    assert steps("A, λ = 0") == steps("plain, α·d")
+
+
+def test_costly_arms_run_at_the_best_setting_of_the_papers_arm(done):
+    rows = rows_of(done / "mountain_car.csv")
+    for copies in ("0", "1"):
+        mine = [r for r in rows if r["copies"] == copies and r["arm"] == "A, single-sample"]
+        best = min(mine, key=lambda r: float(r["steps_mean"]))
+        costly = [r for r in rows if r["copies"] == copies and (r["projected"] == "yes" or r["estimator"] == "running")]
+        assert {(r["form"], r["estimator"], r["projected"]) for r in costly} == {
+            ("reduced", "running", "no"),
+            ("reduced", "single", "yes"),
+            ("full", "single", "yes"),
+        }
+        assert {(r["lambda"], r["alpha_k_d"], r["runs"]) for r in costly} == {(best["lambda"], best["alpha_k_d"], "2")}
+
+
+def test_copies_raise_the_reported_correlation(done):
+    none, all_copied = rows_of(done / "mountain_car_features.csv")
+    assert int(all_copied["d"]) == 2 * int(none["d"])
+    for column in ("mean_abs_correlation_uniform", "mean_abs_correlation_visited"):
+        assert float(all_copied[column]) > float(none[column])
+
+
+def test_tables_are_the_same_bytes_for_any_number_of_threads_and_after_an_interrupt(done, tmp_path):
+    compute(small(tmp_path, costly=False, threads=2))  # as if interrupted before the costly arms
+    next((tmp_path / "cells").glob("copies-1_reduced-two-sample*")).unlink()
+    mountain_car(small(tmp_path, threads=2))
+    for path in done.glob("*.csv"):
+        assert path.read_bytes() == (tmp_path / path.name).read_bytes()
+
+
+def test_another_configuration_is_refused_in_the_same_folder(done, capsys):
+    before = (done / "mountain_car.csv").read_bytes()
+    assert main(["mountain-car", "--out", str(done), "--seed", "7"]) == 2
+    assert "holds results with" in capsys.readouterr().err
+    assert (done / "mountain_car.csv").read_bytes() == before
+
+
+def test_a_diverged_run_is_counted_and_counts_as_the_longest_episode(tmp_path):
+    options = small(tmp_path)
+    lengths, diverged = simulate(options, Case(0, Arm("reduced"), 60.0), 0, np.zeros(1, dtype=bool), np.zeros((0, 3)))
+    assert diverged
+    assert lengths[-1] == options.most_steps
+
+
+def test_runs_of_different_arms_share_their_starts(tmp_path):
+    trace = np.zeros((2, 1, 3))
+    for n, arm in enumerate((Arm("plain"), Arm("full", "single", 0.1))):
+        simulate(small(tmp_path), Case(0, arm, 0.5), 4, np.zeros(1, dtype=bool), trace[n])
+    assert trace[0, 0, 0] == trace[1, 0, 0]
+
+
+def test_the_default_sweep_is_at_least_the_papers():
+    options = MountainCar()
+    assert len(options.step_sizes) >= 8
+    assert len(options.lambdas) >= 6
+    assert (options.runs, options.episodes, options.most_steps) == (100, 50, 5000)
+    assert [options.coding(c).d for c in options.copies] == [486, 972]
+    assert {(a.form, a.estimator) for a in swept_arms(options)} == {
+        ("plain", "none"),
+        ("plain", "single"),
+        ("reduced", "none"),
+        ("reduced", "single"),
+        ("reduced", "two-sample"),
+        ("reduced", "norm"),
+        ("full", "none"),
+        ("full", "single"),
+    }
+
+
+def test_starting_from_zero_leaves_out_the_projected_arms():
+    cases = costly_cases(MountainCar(init="zero"), {0: (0.5, 0.1)})
+    assert [case.arm.name for case in cases] == ["reduced running"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--estimators", "sinlge"], "unknown estimator 'sinlge'; did you mean 'single'?"),
+        (["--estimators", "none"], "unknown estimator 'none'"),
+        (["--lambdas", "-1"], "λ is -1; it must be"),
+        (["--control-lambdas", "-1"], "λ is -1; it must be"),
+        (["--tilings", "0"], "tilings is 0; it must be at least 1"),
+        (["--tiles", "0"], "tiles is 0; it must be at least 1"),
+        (["--copies", "-1"], "copies is -1; it must be at least 0"),
+        (["--runs", "0"], "runs is 0; it must be at least 1"),
+        (["--episodes", "0"], "episodes is 0"),
+        (["--step-sizes", "0"], "a step size is 0; it must be a number above 0"),
+        (["--step-sizes", "0.5", "0.5"], "give at least one, each once"),
+        (["--beta", "0"], "beta is 0; it must lie in (0, 1]"),
+        (["--init", "ones"], "unknown initialisation 'ones'"),
+        (["--seed", "-1"], "seed is -1"),
+        (["--threads", "-1"], "threads is -1"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2_and_writes_nothing(tmp_path, capsys, options, message):
+    assert main(["mountain-car", "--out", str(tmp_path / "out"), *options]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert list(tmp_path.iterdir()) == []

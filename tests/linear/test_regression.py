@@ -1,0 +1,185 @@
+import numpy as np
+import pytest
+
+from gramian.cli import main
+from gramian.linear.arms import ESTIMATORS, FORMS, Arm, initial_transform
+from gramian.linear.least_squares import ERROR_CAP, regression_block
+from gramian.linear.regression import MATCHED, Regression, cases, compute, control_of, covariance, record_points
+from gramian.linear.regression import command as regression
+from tests.linear.oracle import DenseLearner
+
+LAM = 0.1
+ARMS = [Arm("plain"), Arm("plain", "single", LAM)] + [
+    Arm(form, estimator, 0.0 if estimator == "none" else LAM, projected)
+    for form in ("reduced", "full")
+    for estimator in ESTIMATORS
+    for projected in (False, True)
+]
+
+
+def run_block(arm, alpha, *, d=2, runs=5, steps=300, rho=0.6, seed=0):
+    rng = np.random.default_rng(seed)
+    sigma = (1 - rho) * np.eye(d) + rho
+    L = np.linalg.cholesky(sigma)
+    x, second = (np.einsum("ij,tjb->tib", L, rng.standard_normal((steps, d, runs))) for _ in range(2))
+    A0 = np.stack([initial_transform("orthogonal", d, rng) for _ in range(runs)], axis=-1)
+    best, record = np.arange(1.0, d + 1), np.array([0, 7, steps])
+    errors, distances = np.empty((2, len(record), runs))
+    areas, diverged = np.empty(runs), np.empty(runs, dtype=bool)
+    regression_block(
+        x,
+        second,
+        best,
+        sigma,
+        FORMS[arm.form],
+        ESTIMATORS[arm.estimator],
+        arm.projected,
+        A0.copy(),
+        arm.alpha(alpha, d),
+        arm.lam,
+        0.01,
+        record,
+        errors,
+        distances,
+        areas,
+        diverged,
+    )
+    return x, second, sigma, A0, best, record, errors, distances, areas, diverged
+
+
+@pytest.mark.parametrize("d", [2, 3])
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_a_block_of_runs_equals_the_dense_equations_run_by_run(arm, d):
+    x, second, sigma, A0, best, record, errors, distances, areas, diverged = run_block(arm, 0.02, d=d)
+    assert not diverged.any()
+    for b in range(A0.shape[2]):
+        slow = DenseLearner(arm, A0[:, :, b], alpha=0.02)
+        curve, far = [], []
+        for n in range(len(x) + 1):
+            w = {"plain": slow.w, "reduced": slow.A.sum(axis=1), "full": slow.A @ slow.theta}[arm.form]
+            curve.append((w - best) @ sigma @ (w - best))
+            far.append(np.linalg.norm(slow.A.T @ slow.A - np.eye(d)) / np.sqrt(d))
+            if n < len(x):
+                phi = x[n, :, b]
+                slow.q_step(phi, best @ phi, [], 0.0, second[n, :, b] if arm.estimator == "two-sample" else None)
+        np.testing.assert_allclose(errors[:, b], np.array(curve)[record], atol=1e-10)
+        assert areas[b] == pytest.approx(np.mean(curve[:-1]), abs=1e-10)
+        if arm.form == "plain":
+            assert np.isnan(distances[:, b]).all()
+        else:
+            np.testing.assert_allclose(distances[:, b], np.array(far)[record], atol=1e-10)
+
+
+def test_a_diverged_run_is_capped_and_marked_and_leaves_the_others_alone():
+    *_, errors, _, areas, diverged = run_block(Arm("reduced"), 3.0)
+    assert diverged.all()
+    assert (errors[-1] == ERROR_CAP).all()
+    assert (areas <= ERROR_CAP).all()
+
+
+def test_the_reduced_form_with_lambda_0_is_plain_regression_at_alpha_d():
+    *_, plain, _, areas, _ = run_block(Arm("plain"), 0.01)
+    *_, reduced, _, other_areas, _ = run_block(Arm("reduced"), 0.01)
+    np.testing.assert_allclose(plain, reduced, rtol=1e-9, atol=1e-14)
+    np.testing.assert_allclose(areas, other_areas, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return compute(Regression(out=tmp_path_factory.mktemp("regression"), runs=60, steps=4000, threads=2))
+
+
+def error_of(results, rho, label, lam=0.0, what="plateau"):
+    c = next(i for i, case in enumerate(results.cases) if case.label == label and case.arm.lam == lam)
+    return getattr(results, what)[results.options.rhos.index(rho), c].mean()
+
+
+def test_the_projected_reduced_form_floors_where_its_weights_cannot_reach(results):
+    # ‖A·1‖ = √2 but ‖(1, 2)‖ = √5: with Σ = I the floor is (√5 − √2)²
+    assert error_of(results, 0.0, "A projected, λ = 0", what="final") == pytest.approx((5**0.5 - 2**0.5) ** 2, rel=0.02)
+    assert error_of(results, 0.99, "A projected, λ = 0", what="final") == pytest.approx(1.0, rel=0.01)
+
+
+def test_the_single_sample_term_sits_on_a_plateau_far_above_lambda_0(results):
+    assert error_of(results, 0.99, "A, single-sample (the paper)", 0.01) == pytest.approx(0.012, rel=0.15)
+    assert error_of(results, 0.99, "A, λ = 0") < 0.004
+
+
+def test_every_case_has_its_control():
+    listed = cases(0.01, (0.1,))
+    for c, case in enumerate(listed):
+        control = listed[control_of(listed, c)]
+        assert control.arm.lam == 0
+        assert control_of(listed, c) == MATCHED or control.arm.form == case.arm.form
+    assert listed[MATCHED].alpha == 0.02
+
+
+def test_starting_from_zero_leaves_out_the_projected_cases():
+    assert not any(case.arm.projected for case in cases(0.01, (0.1,), "zero"))
+
+
+def test_record_points_begin_at_0_and_end_at_the_last_step():
+    points = record_points(20_000)
+    assert (points[0], points[-1]) == (0, 20_000)
+    assert (np.diff(points) > 0).all()
+
+
+def test_the_covariance_has_ones_on_its_diagonal():
+    assert covariance(0.99).tolist() == [[1.0, 0.99], [0.99, 1.0]]
+
+
+def small(out, **options):
+    return Regression(**({"out": out, "runs": 60, "steps": 50, "lambdas": (0.01,)} | options))
+
+
+def test_the_tables_are_the_same_bytes_for_any_number_of_threads_and_after_an_interrupt(tmp_path):
+    regression(small(tmp_path / "one", threads=1))
+    regression(small(tmp_path / "two", threads=2))
+    (tmp_path / "two" / "cells" / "runs-000050.npz").unlink()  # as if interrupted before the last block
+    regression(small(tmp_path / "two", threads=1))
+    for name in ("regression.csv", "regression_summary.csv"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_another_seed_gives_another_table(tmp_path):
+    for seed in (0, 1):
+        regression(small(tmp_path / str(seed), seed=seed))
+    assert (tmp_path / "0" / "regression.csv").read_bytes() != (tmp_path / "1" / "regression.csv").read_bytes()
+
+
+def test_the_command_prints_a_table_and_writes_tables_and_figures(tmp_path, capsys):
+    options = ["--runs", "3", "--steps", "30", "--out", str(tmp_path)]
+    assert main(["regression", *options]) == 0
+    assert "A, single-sample (the paper)" in capsys.readouterr().out
+    written = {p.name for p in tmp_path.iterdir()}
+    assert {"regression.csv", "regression_summary.csv", "regression.png", "regression_controls.png"} <= written
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lambdas", "-0.1"], "λ is -0.1; it must be a finite number, 0 or above"),
+        (["--lambdas", "0"], "λ = 0 is always run as a control"),
+        (["--runs", "0"], "runs is 0; it must be at least 1"),
+        (["--steps", "0"], "steps is 0; it must be at least 1"),
+        (["--alpha", "0"], "alpha is 0; it must be a number above 0"),
+        (["--rhos", "1.5"], "rho is 1.5; a correlation"),
+        (["--beta", "2"], "beta is 2; it must lie in (0, 1]"),
+        (["--init", "eye"], "unknown initialisation 'eye'"),
+        (["--seed", "-1"], "seed is -1"),
+        (["--threads", "-2"], "threads is -2"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2_and_writes_nothing(tmp_path, capsys, options, message):
+    assert main(["regression", "--out", str(tmp_path / "out"), *options]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_folder_gets_one_line_and_exit_code_2(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main(["regression", "--quick", "--out", str(tmp_path / "file" / "out")]) == 2
+    assert capsys.readouterr().err.startswith("gramian: cannot write to folder")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]

@@ -1,0 +1,155 @@
+import csv
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gramian.cli import main
+from gramian.linear.arms import Arm
+from gramian.linear.evaluation import evaluate_reduced
+from gramian.linear.kernels import SINGLE, TWO_SAMPLE
+from gramian.linear.learner import Learner
+from gramian.linear.mdp import offdiag, random_process
+from gramian.linear.theory import Theory, check, constructed_minimum, equilibrium, paper_offdiagonal, single_sample_bias
+
+SMALL = Theory(states=6, features=3, processes=1, samples=20_000, steps=40_000)
+
+processes = st.builds(random_process, st.integers(4, 8), st.integers(2, 4), st.integers(0, 1000))
+
+
+@pytest.fixture(scope="module")
+def found():
+    return [finding for _, finding in check(SMALL)]
+
+
+def test_every_verdict_is_the_expected_one(found):
+    assert [f.statement for f in found if f.holds != f.expected] == []
+
+
+def test_every_proposition_is_checked(found):
+    assert {f.proposition for f in found} == {"Eq. 4", "1", "2", "3", "4", "5", "6"}
+
+
+@pytest.mark.parametrize(
+    "false_claim",
+    [
+        "the single noise has mean zero",
+        "so does the mean single-sample update",
+        "h is Lipschitz over all matrices",
+        "the paper's E₁, E₂ give offdiag at d = 4",
+    ],
+)
+def test_what_the_paper_has_wrong_does_not_hold(found, false_claim):
+    (finding,) = [f for f in found if f.statement == false_claim]
+    assert not finding.holds
+
+
+@settings(max_examples=25, deadline=None)
+@given(processes, st.integers(0, 1000))
+def test_the_mean_of_the_sampled_updates_over_all_transitions_is_the_expected_update(process, seed):
+    """Exact: sum over s, s' and s'' with their probabilities, instead of drawing them."""
+    rng, lam = np.random.default_rng(seed), 0.7
+    A = rng.standard_normal((process.d, process.d))
+    w = A.sum(axis=1)
+    mean_two, mean_one = np.zeros_like(A), np.zeros_like(A)
+    for s, phi in enumerate(process.phi):
+        target = process.r[s] + process.gamma * process.P[s] @ process.phi @ w
+        y = A.T @ phi
+        td = np.outer(phi, np.full(process.d, target - phi @ w))
+        mean_one += process.mu[s] * (lam * np.outer(phi, (y @ y) * y - y**3) - td)
+        for s2, phi2 in enumerate(process.phi):
+            other = A.T @ phi2
+            v = (y @ other) * other - y * other**2
+            mean_two += process.mu[s] * process.mu[s2] * (lam * np.outer(phi, v) - td)
+    np.testing.assert_allclose(mean_two, process.h(A, lam), atol=1e-9)
+    np.testing.assert_allclose(mean_one, process.h(A, lam) + single_sample_bias(process, A, lam), atol=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(processes)
+def test_the_best_weights_have_no_descent_direction(process):
+    best = process.best_weights()
+    for step in 1e-4 * np.eye(process.d):
+        assert process.td_loss(best + step) >= process.td_loss(best) - 1e-12
+        assert process.td_loss(best - step) >= process.td_loss(best) - 1e-12
+
+
+@settings(max_examples=25, deadline=None)
+@given(processes)
+def test_the_equilibrium_has_the_values_of_td_and_uncorrelated_features(process):
+    A = equilibrium(process)
+    np.testing.assert_allclose(process.M @ A.sum(axis=1) + process.b, 0, atol=1e-8)
+    np.testing.assert_allclose(offdiag(A.T @ process.C @ A), 0, atol=1e-6)
+
+
+def test_a_minimum_needs_orthogonal_eigenvectors():
+    process = random_process(6, 3, seed=0)
+    w = np.array([1.0, 2.0, 3.0])
+    assert process.penalty(constructed_minimum(process, w)) == pytest.approx(0, abs=1e-12)
+    assert process.penalty(np.diag(w)) > 0.1
+
+
+def test_the_penalty_is_half_the_sum_over_pairs():
+    process = random_process(6, 3, seed=0)
+    A = np.random.default_rng(0).standard_normal((3, 3))
+    S = A.T @ process.C @ A
+    assert process.penalty(A) == pytest.approx(0.5 * (S[0, 1] ** 2 + S[0, 2] ** 2 + S[1, 2] ** 2))
+
+
+def test_samples_follow_the_stationary_distribution_and_the_transitions():
+    process = random_process(5, 5, seed=1)
+    phi, reward, following, second = process.sample(np.random.default_rng(0), 200_000)
+    np.testing.assert_allclose(phi.mean(axis=0), process.mu @ process.phi, atol=0.02)
+    np.testing.assert_allclose(following.mean(axis=0), process.mu @ process.P @ process.phi, atol=0.02)
+    np.testing.assert_allclose(second.T @ second / len(second), process.C, atol=0.05)
+    np.testing.assert_allclose(
+        phi.T @ following / len(phi), process.phi.T @ (process.mu[:, None] * process.P) @ process.phi, atol=0.05
+    )
+    assert reward.mean() == pytest.approx(process.mu @ process.r, abs=0.02)
+
+
+@pytest.mark.parametrize(("name", "estimator"), [("single", SINGLE), ("two-sample", TWO_SAMPLE)])
+def test_the_evaluation_kernel_takes_the_learners_steps(name, estimator):
+    process = random_process(6, 3, seed=0)
+    phi, reward, following, second = process.sample(np.random.default_rng(0), 300)
+    A = np.eye(3)
+    evaluate_reduced(phi, reward, following, second, process.gamma, np.full(300, 0.01), 0.3, estimator, A)
+    learner = Learner(3, Arm("reduced", name, 0.3), alpha=0.01)
+    for n in range(300):
+        learner.td_step(phi[n], reward[n], following[n], process.gamma, second[n] if name == "two-sample" else None)
+    np.testing.assert_allclose(A, learner.A, atol=1e-12)
+
+
+def test_the_papers_matrices_miss_two_pairs_at_d_4():
+    S = np.arange(16.0).reshape(4, 4)
+    S = S + S.T
+    missed = np.argwhere((paper_offdiagonal(S) == 0) & (offdiag(S) != 0))
+    assert missed.tolist() == [[0, 3], [1, 2], [2, 1], [3, 0]]
+
+
+def test_the_command_prints_verdicts_and_writes_its_table(tmp_path, capsys):
+    options = ["--processes", "1", "--samples", "5000", "--steps", "20000", "--features", "3", "--out", str(tmp_path)]
+    assert main(["theory", *options]) == 0
+    assert "Proposition 6: the single noise has mean zero" in capsys.readouterr().out
+    with (tmp_path / "theory.csv").open(encoding="utf-8") as stream:
+        assert {row["verdict"] == row["expected"] for row in csv.DictReader(stream)} == {True}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--features", "1"], "features is 1"),
+        (["--features", "20"], "with 12 states it must lie in 2 to 12"),
+        (["--lam", "-1"], "λ is -1; it must be"),
+        (["--lam", "0"], "lam is 0"),
+        (["--processes", "0"], "processes is 0"),
+        (["--seed", "-1"], "seed is -1"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(tmp_path, capsys, options, message):
+    assert main(["theory", "--out", str(tmp_path / "out"), *options]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,79 @@
+"""Who may import whom: the contract holds, and notices when it is broken."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HEAVY = {"matplotlib", "numba", "pandas", "plotly", "polars", "ray", "scipy", "stable_baselines3"}
+
+
+def lint(folder):
+    linter = Path(sys.executable).parent / "lint-imports"
+    return subprocess.run([linter, "--no-cache"], cwd=folder, capture_output=True, text=True).returncode
+
+
+@pytest.fixture
+def copy(tmp_path):
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    shutil.copytree(ROOT / "src" / "gramian", tmp_path / "gramian")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("penalties.py", "import gramian.cli"),
+        ("penalties.py", "import rich"),
+        ("attach.py", "import gramian.deep.learner"),
+        ("deep/learner.py", "import scipy"),
+        ("errors.py", "import gramian.files"),
+    ],
+)
+def test_the_linter_notices_a_broken_contract(copy, module, line):
+    path = copy / "gramian" / module
+    path.write_text(path.read_text() + f"\n{line}\n")
+    assert lint(copy) == 1
+
+
+def test_the_contract_holds(copy):
+    assert lint(copy) == 0
+
+
+def test_every_module_has_its_place_in_the_layers():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    placed = {name.strip(" ()").split(".")[1] for layer in layers for name in layer.split("|")}
+    modules = {
+        path.stem
+        for path in (ROOT / "src" / "gramian").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert modules - {"__init__"} <= placed
+
+
+def third_party(statement):
+    """Top-level packages outside the standard library that a statement loads."""
+    probe = (
+        f"import sys; {statement}\n"
+        "names = {name.partition('.')[0] for name in sys.modules if not name.startswith('_')}\n"
+        "print(*sorted(names - set(sys.stdlib_module_names)))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(done.stdout.split())
+
+
+def test_penalties_and_drop_in_load_torch_and_numpy_alone():
+    ours = third_party("import gramian.penalties, gramian.attach")
+    assert ours - third_party("import torch, numpy") == {"gramian"}
+
+
+def test_the_training_path_loads_nothing_heavy():
+    loaded = third_party(
+        "import gramian.deep.commands, gramian.deep.environments.atari, gramian.deep.environments.minatar"
+    )
+    assert not loaded & HEAVY
