@@ -39,8 +39,11 @@ COMMANDS: dict[str, Command] = {
     ),
     "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
-    "evaluate": Command("let a trained run play", "gramian.deep.run_commands:evaluate_command"),
+    "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
+    "analyze": Command(
+        "measure and compare the features of trained runs", "gramian.representation.commands:analyze_command"
+    ),
     "study plan": Command("pack a study's cells and show what they cost", "gramian.study.commands:plan_command"),
     "study run": Command("do what is not done of a study", "gramian.study.commands:run_command"),
     "study status": Command("show how a study stands", "gramian.study.commands:status_command"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
 
-REPRODUCIBLE = ("episodes.csv", "metrics.csv", "config.toml")
+REPRODUCIBLE = ("episodes.csv", "metrics.csv", "representation.csv", "config.toml")
 
 
 PAIR = (Arm("dqn"), Arm("gram", 0.1))
@@ -19,6 +19,8 @@ def small(game="cartpole", arms=PAIR, seeds=(0, 1), **changes):
         "prefill_agent_steps": 100,
         "replay_capacity": 300,
         "metrics_period_agent_steps": 100,
+        "representation_period_agent_steps": 150,
+        "representation_states": 64,
         "checkpoint_period_agent_steps": 250,
         "epsilon_decay_agent_steps": 500,
         "max_grad_norm": 10.0,

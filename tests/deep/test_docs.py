@@ -11,7 +11,7 @@ import tyro
 from gramian.cli import COMMANDS
 from gramian.deep.arms import Kind
 from gramian.deep.commands import TrainOptions
-from gramian.deep.logs import EPISODE_COLUMNS, METRIC_COLUMNS, TIMING_COLUMNS, State
+from gramian.deep.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
 from gramian.deep.run_commands import EVALUATION_COLUMNS, EvaluateOptions, RunsOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
@@ -29,6 +29,7 @@ def first_cells(heading):
     [
         ("### `episodes.csv`", EPISODE_COLUMNS),
         ("### `metrics.csv`", METRIC_COLUMNS),
+        ("### `representation.csv`", REPRESENTATION_COLUMNS),
         ("### `timing.csv`", TIMING_COLUMNS),
         ("The games go to `evaluation.csv`", EVALUATION_COLUMNS),
     ],

@@ -45,7 +45,7 @@ def test_each_run_has_a_folder_with_all_its_files(undisturbed):
     assert runs == ["cartpole-dqn-s0", "cartpole-dqn-s1", "cartpole-gram-k0.1-s0", "cartpole-gram-k0.1-s1"]
     for run in runs:
         files = {path.name for path in (undisturbed / run).iterdir()}
-        logs = {"episodes.csv", "metrics.csv", "timing.csv"}
+        logs = {"episodes.csv", "metrics.csv", "representation.csv", "timing.csv"}
         assert files == logs | {"config.toml", "provenance.json", "status.json", "checkpoints"}
         status = json.loads((undisturbed / run / "status.json").read_text())
         assert status == {"state": "done", "agent_steps": 1200, "reason": ""}

@@ -88,6 +88,10 @@ class Settings:
 
     metrics_period_agent_steps: int = 10_000
     """Agent steps between two rows of ``metrics.csv``."""
+    representation_period_agent_steps: int = 250_000
+    """Agent steps between two rows of ``representation.csv``; 0 for none."""
+    representation_states: int = 2048
+    """Held-out states on which the representation is measured."""
     checkpoint_period_agent_steps: int = 250_000
     """Agent steps between two checkpoints."""
 
@@ -95,7 +99,14 @@ class Settings:
     """Settings of the emulators."""
 
     def __post_init__(self) -> None:
-        for name in ("frames", "n_step", "batch_size", "update_period_agent_steps", "envs_per_run"):
+        for name in (
+            "frames",
+            "n_step",
+            "batch_size",
+            "update_period_agent_steps",
+            "envs_per_run",
+            "representation_states",
+        ):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
         for name in ("target_period_agent_steps", "metrics_period_agent_steps", "checkpoint_period_agent_steps"):
             _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
@@ -104,7 +115,7 @@ class Settings:
         _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "more than 0")
         for name in ("epsilon_initial", "epsilon_final", "gamma"):
             _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
-        for name in ("features_dim", "epsilon_decay_agent_steps"):
+        for name in ("features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         _require(
             self.target_period_agent_steps % self.update_period_agent_steps == 0,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gramian.deep.environments import EnvironmentOptions, cores, make_engine
+from gramian.deep.environments import EnvironmentOptions, Flavour, cores, make_engine, make_flavour_engine
 from gramian.deep.environments.engine import Engine
 from gramian.deep.observations import FrameStack
 from gramian.deep.runs import Run, check_epsilon
@@ -59,6 +59,7 @@ def evaluate(
     seed: int = 0,
     options: EnvironmentOptions | None = None,
     at_once: int = AT_ONCE,
+    flavour: Flavour | None = None,
 ) -> list[PlayedGame]:
     """Let a run play ``episodes`` whole games.
 
@@ -81,6 +82,8 @@ def evaluate(
         Settings of the emulators; those that the run was trained with where they are not given.
     at_once
         How many games are played side by side.
+    flavour
+        A mode and a difficulty of an Atari game; those of the training where they are not given.
 
     Raises
     ------
@@ -100,9 +103,10 @@ def evaluate(
     ([0, 1, 2], True)
     """
     _check(run, episodes, epsilon, seed, at_once)
-    engine = make_player(run, options, min(episodes, at_once))
+    engine = make_player(run, options, min(episodes, at_once), flavour)
+    where = "" if flavour is None else f" in mode {flavour}"
     try:
-        with Progress(episodes, "evaluating", unit="game") as progress:
+        with Progress(episodes, f"evaluating{where}", unit="game") as progress:
             return _play(run, engine, min(episodes, at_once), episodes, epsilon, seed, progress)
     finally:
         engine.close()
@@ -123,15 +127,19 @@ def summary(returns: Sequence[float]) -> str:
     )
 
 
-def make_player(run: Run, options: EnvironmentOptions | None, count: int) -> Engine:
-    """Emulators of ``count`` copies of a run's game.
+def make_player(run: Run, options: EnvironmentOptions | None, count: int, flavour: Flavour | None = None) -> Engine:
+    """Emulators of ``count`` copies of a run's game, in another flavour where one is named.
 
     Raises
     ------
     UserError
         If ``options`` change what the run sees or what it can do.
     """
-    engine = make_engine(run.spec.game, count, options or run.config.settings.environment, min(count, cores()))
+    game, chosen = run.spec.game, options or run.config.settings.environment
+    if flavour is None:
+        engine = make_engine(game, count, chosen, min(count, cores()))
+    else:
+        engine = make_flavour_engine(game, count, chosen, flavour)
     for what, given, own in (
         ("observations", engine.observation.shape, run.observation.shape),
         ("actions", engine.actions, run.actions),

@@ -6,6 +6,7 @@
 | ``provenance.json`` | command, commit, versions and hardware of each process that worked on it |
 | ``episodes.csv`` | every game that ended |
 | ``metrics.csv`` | what the learner looked like, at a set interval |
+| ``representation.csv`` | what the features looked like on held-out states, at a set interval |
 | ``timing.csv`` | wall-clock times; the only log that differs between two makings of the same run |
 | ``status.json`` | ``running``, ``interrupted``, ``done``, ``diverged`` or ``failed``, with the reason |
 """
@@ -29,6 +30,7 @@ import torch
 import gramian
 from gramian.deep.config import Config, RunSpec, to_mapping
 from gramian.files import replace_text
+from gramian.representation.streaming import MEASURES
 
 State = Literal["running", "interrupted", "done", "diverged", "failed"]
 
@@ -45,6 +47,10 @@ METRIC_COLUMNS = (
 """`gramian.deep.diagnostics` defines them."""
 LAST_EPISODES = 100
 """Games that a run's score is the mean return of: the last ones of its training, as in the author's code."""
+REPRESENTATION_COLUMNS = (
+    "frames", "agent_steps", "updates", *(name for name in MEASURES if name not in ("states", "dr3_dot")),
+)  # fmt: skip
+"""`gramian.representation.measures` defines them; the held-out states have no successors."""
 TIMING_COLUMNS = ("agent_steps", "seconds", "agent_steps_per_second")
 
 
@@ -106,10 +112,11 @@ class RunLog:
     def __init__(self, folder: Path, lengths: Mapping[str, int] | None = None) -> None:
         self.folder = folder
         self._logs = {
-            name: CsvLog(folder / name, columns, None if lengths is None else lengths[name])
+            name: CsvLog(folder / name, columns, None if lengths is None else lengths.get(name))
             for name, columns in (
                 ("episodes.csv", EPISODE_COLUMNS),
                 ("metrics.csv", METRIC_COLUMNS),
+                ("representation.csv", REPRESENTATION_COLUMNS),
                 ("timing.csv", TIMING_COLUMNS),
             )
         }
@@ -121,6 +128,10 @@ class RunLog:
     def metrics(self, values: Mapping[str, object]) -> None:
         """Add a row of metrics."""
         self._logs["metrics.csv"].append([values[name] for name in METRIC_COLUMNS])
+
+    def representation(self, values: Mapping[str, object]) -> None:
+        """Add a row of measures."""
+        self._logs["representation.csv"].append([values[name] for name in REPRESENTATION_COLUMNS])
 
     def timing(self, *values: object) -> None:
         """Add a row of wall-clock times."""

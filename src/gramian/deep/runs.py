@@ -59,6 +59,16 @@ class Run:
         return self.config.runs[0]
 
     @property
+    def features_dim(self) -> int:
+        """Number d of features."""
+        return self._network.features_dim
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self._parameters["head.bias"].device
+
+    @property
     def finite(self) -> bool:
         """Whether all weights are finite numbers; those of a run that diverged may not be."""
         return all(bool(tensor.isfinite().all()) for tensor in self._parameters.values())
@@ -81,14 +91,15 @@ class Run:
 
     def q_values(self, observations: ArrayLike | Tensor) -> Tensor:
         """Q(s, ·) for a batch of observations ``[n, *observation.shape]``: ``[n, A]``."""
-        return self._forward(observations).values[0, :, : self.actions]
+        return self.forward(observations).values[0, :, : self.actions]
 
     def features(self, observations: ArrayLike | Tensor) -> Tensor:
         """φ(s), the rectified last hidden layer, for a batch ``[n, *observation.shape]``: ``[n, d]``."""
-        return self._forward(observations).features[0]
+        return self.forward(observations).features[0]
 
     @torch.no_grad()
-    def _forward(self, observations: ArrayLike | Tensor) -> QOutput:
+    def forward(self, observations: ArrayLike | Tensor) -> QOutput:
+        """Values ``[1, n, A']`` and features ``[1, n, d]`` of a batch; A' ≥ A where the head serves other games too."""
         batch = self._tensor(observations, (None, *self.observation.shape))
         return forward(self._network, self._parameters, batch[None])
 
@@ -97,7 +108,7 @@ class Run:
         if tensor.dim() != len(shape) or any(w not in (None, g) for w, g in zip(shape, tensor.shape, strict=True)):
             wanted = ", ".join("n" if size is None else str(size) for size in shape)
             raise UserError(f"the observation has shape {list(tensor.shape)}; run '{self.spec.name}' sees [{wanted}]")
-        return tensor.to(self._parameters["head.bias"].device)
+        return tensor.to(self.device)
 
 
 def load_run(path: Path | str, device: str = "cpu") -> Run:

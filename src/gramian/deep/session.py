@@ -20,6 +20,7 @@ from gramian.deep.checkpoint import KEPT, Checkpoint, Checkpoints
 from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.display import Display
 from gramian.deep.games import find_game
+from gramian.deep.heldout import HeldOut
 from gramian.deep.logs import RunLog, State, add_provenance, provenance, write_config, write_status
 from gramian.deep.memory import memory_bill
 from gramian.deep.networks import parameter_shapes
@@ -206,6 +207,10 @@ class _Session:
         parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
         items: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
         items[self.device]["learner"] = LEARNER_COPIES * runs * parameters * self.dtype.itemsize
+        if settings.representation_period_agent_steps:
+            games = len({run.game for run in self.config.runs})
+            held_out = games * settings.representation_states * observation.stack * observation.frame_bytes
+            items[self.device]["held-out states"] = held_out
         items[self.replay_device][f"replay of {runs} × {settings.replay_capacity:,} transitions"] = bytes_needed(
             observation, runs, settings.envs_per_run, settings.replay_capacity
         )
@@ -237,6 +242,7 @@ class _Session:
     def _open(self, checkpoint: Checkpoint | None, open_things: ExitStack) -> None:
         """Bring folders, trainer, logs and display to where the work begins."""
         names = [run.name for run in self.config.runs]
+        self.held_out = HeldOut(self.config, self.device)
         record = provenance(self.device)
         for run in self.config.runs:
             (self.folder / run.name).mkdir(exist_ok=True)
@@ -275,6 +281,9 @@ class _Session:
                     if time.monotonic() - shown > STATUS_INTERVAL_S:
                         self._let_others_see()
                         shown = time.monotonic()
+                period = settings.representation_period_agent_steps
+                if period and crossed(period, before, now):
+                    self._representation()
                 if crossed(settings.checkpoint_period_agent_steps, before, now) and not trainer.done:
                     self._save()
                     saved_at = now
@@ -332,6 +341,20 @@ class _Session:
                 self.diverged[run] = update
                 self.display.state(run, f"diverged at update {update:,}")
                 self._write_status(run, "running")
+
+    def _representation(self) -> None:
+        trainer = self.trainer
+        common: dict[str, float] = {
+            "frames": trainer.frames,
+            "agent_steps": trainer.agent_steps,
+            "updates": trainer.learner.updates,
+        }
+        for run, values in enumerate(self.held_out.measure(trainer.learner)):
+            if run not in self.diverged:
+                self.logs[run].representation(common | values)
+                if self.board is not None:
+                    for name, value in values.items():
+                        self.board.add(run, f"held_out/{name}", value, trainer.frames)
 
     def _let_others_see(self) -> None:
         for log in self.logs:

@@ -37,6 +37,8 @@ class Stream(IntEnum):
     REPLAY = 3
     DIAGNOSE = 4
     EVALUATE = 6
+    HELD_OUT = 7
+    ANALYZE = 8
 
 
 def bits(seed: Words, stream: Stream, *counters: Words) -> NDArray[np.uint64]:

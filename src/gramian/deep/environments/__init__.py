@@ -1,16 +1,33 @@
 """The games: P×E environments behind one interface, stepped in lockstep, restorable from seeds and actions."""
 
-from gramian.deep.environments.options import AtariOptions, CartPoleOptions, EnvironmentOptions, MinAtarOptions
-from gramian.deep.environments.population import Environments, State, Step, cores, make_engine
+from gramian.deep.environments.options import (
+    AtariOptions,
+    CartPoleOptions,
+    EnvironmentOptions,
+    Flavour,
+    MinAtarOptions,
+)
+from gramian.deep.environments.population import (
+    Environments,
+    State,
+    Step,
+    cores,
+    find_flavours,
+    make_engine,
+    make_flavour_engine,
+)
 
 __all__ = [
     "AtariOptions",
     "CartPoleOptions",
     "EnvironmentOptions",
     "Environments",
+    "Flavour",
     "MinAtarOptions",
     "State",
     "Step",
     "cores",
+    "find_flavours",
     "make_engine",
+    "make_flavour_engine",
 ]

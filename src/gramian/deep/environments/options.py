@@ -1,6 +1,7 @@
 """The settings of the emulators. Each is set explicitly: the emulators' own defaults are nobody's paper."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gramian.errors import UserError
 
@@ -44,6 +45,16 @@ class AtariOptions:
         _probability("sticky_probability", self.sticky_probability)
         _at_least("noop_max", self.noop_max, 0)
         _at_least("max_episode_frames", self.max_episode_frames, 1)
+
+
+class Flavour(NamedTuple):
+    """A mode and a difficulty that ALE offers for a game."""
+
+    mode: int
+    difficulty: int
+
+    def __str__(self) -> str:
+        return f"{self.mode}:{self.difficulty}"
 
 
 @dataclass(frozen=True)

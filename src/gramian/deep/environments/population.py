@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.deep.environments.engine import Engine, Frames
-from gramian.deep.environments.options import EnvironmentOptions
+from gramian.deep.environments.options import EnvironmentOptions, Flavour
 from gramian.deep.games import Game
 from gramian.deep.observations import ObservationSpec
 from gramian.deep.streams import Stream, bits
-from gramian.errors import UserError
+from gramian.errors import UserError, unknown
 
 State = dict[str, NDArray[np.generic]]
 """What :meth:`Environments.restore` needs, as named arrays."""
@@ -300,6 +300,42 @@ def make_engine(game: Game, count: int, options: EnvironmentOptions | None = Non
     from gramian.deep.environments.cartpole import CartPoleEngine
 
     return CartPoleEngine(count, options.cartpole)
+
+
+def find_flavours(game: Game) -> tuple[Flavour, ...]:
+    """The modes and difficulties of an Atari game, the default one, in which runs are trained, first.
+
+    Raises
+    ------
+    UserError
+        If it is not an Atari game.
+
+    Examples
+    --------
+    >>> from gramian.deep.games import find_game
+    >>> [str(flavour) for flavour in find_flavours(find_game("seaquest"))]
+    ['0:0', '0:1']
+    """
+    if game.kind != "atari":
+        raise UserError(f"'{game.name}' has no modes; modes and difficulties are those of Atari games")
+    from gramian.deep.environments.flavours import flavours
+
+    return flavours(game.id)
+
+
+def make_flavour_engine(game: Game, count: int, options: EnvironmentOptions, flavour: Flavour) -> Engine:
+    """Emulators of ``count`` copies of an Atari game in another flavour, to be started by hand.
+
+    Raises
+    ------
+    UserError
+        If the game does not have that flavour.
+    """
+    if flavour not in (known := find_flavours(game)):
+        raise unknown(f"mode of '{game.name}':", str(flavour), map(str, known))
+    from gramian.deep.environments.flavours import FlavourEngine
+
+    return FlavourEngine(game.id, count, options.atari, flavour)
 
 
 def _make_groups(

@@ -1,0 +1,150 @@
+"""Trained runs compared: tables, figures and a summary of what their features look like."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from gramian.deep.runs import Run, load_run
+from gramian.errors import UserError
+from gramian.files import output_folder, replace_text, replacing
+from gramian.representation.dynamics import GROWTH, growth, read_columns
+from gramian.representation.figures import draw
+from gramian.representation.gather import AT_ONCE, check, gather
+from gramian.representation.seeds import in_order, mean
+from gramian.representation.streaming import MEASURES, FeatureStatistics
+from gramian.representation.tables import CORRELATION, Measure, Moment, Point, arm_label, write
+
+SUMMARY = "summary.md"
+
+
+class _Tables(NamedTuple):
+    measures: list[Measure]
+    curves: list[Point]
+    dynamics: list[Moment]
+
+
+def analyze(
+    folders: Sequence[Path | str],
+    out: Path | str,
+    *,
+    states: int = 1_000_000,
+    epsilon: float = 0.01,
+    seed: int = 0,
+    at_once: int = AT_ONCE,
+    device: str = "cpu",
+) -> Path:
+    """Let trained runs play, measure their features and write tables, figures and a summary.
+
+    Every run is loaded before the first one plays, and the tables are written anew after each run, so that an
+    interruption costs one run and not all.
+
+    Parameters
+    ----------
+    folders
+        Folders ``OUT/<run>``; arms and seeds are told apart by what the runs' files say.
+    out
+        Folder of the report.
+    states, epsilon, seed, at_once
+        See `gather`.
+    device
+        ``cpu``, ``cuda`` or ``auto``.
+
+    Returns
+    -------
+    Path
+        ``out``.
+
+    Raises
+    ------
+    UserError
+        If a folder holds no trained run, if two hold the same one, or if ``out`` cannot be written.
+    """
+    check(states, epsilon, seed, at_once)
+    runs = [load_run(folder, device) for folder in folders]
+    if not runs:
+        raise UserError("no run to analyze; name at least one folder OUT/<run>")
+    names = [run.spec.name for run in runs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UserError(f"run '{twice[0]}' is given twice; name each game, arm and seed once")
+    metrics = [_logs(run) for run in runs]
+    folder = output_folder(out)
+    output_folder(folder / CORRELATION)
+    tables = _Tables([], [], [])
+    for run, logs in zip(runs, metrics, strict=True):
+        if not run.finite:
+            print(
+                f"the weights of '{run.spec.name}' are not finite: it cannot play; its measures are NaN",
+                file=sys.stderr,
+            )
+        statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
+        _add(tables, run, statistics)
+        tables.dynamics.extend(logs)
+        with replacing(folder / CORRELATION / f"{run.spec.name}.npy") as temporary:
+            np.save(temporary, statistics.correlation().cpu().numpy().astype(np.float32))
+        write(folder / "measures.csv", tables.measures)
+        write(folder / "curves.csv", tables.curves)
+        write(folder / "dynamics.csv", tables.dynamics)
+    replace_text(folder / SUMMARY, summary(tables.measures, states, epsilon))
+    draw(folder)
+    return folder
+
+
+def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
+    """Markdown tables, one for each game: measures by arm, mean ± standard error over seeds."""
+    lines = [
+        "# Representation",
+        "",
+        f"{states:,} states of each run, ε = {epsilon:g}; mean ± standard error over seeds.",
+    ]
+    for game in dict.fromkeys(row.game for row in measures):
+        own = [row for row in measures if row.game == game]
+        arms = in_order(row.arm for row in own)
+        seeds = [f"{arm} ({len({row.seed for row in own if row.arm == arm})} seeds)" for arm in arms]
+        lines += ["", f"## {game}", "", f"| measure | {' | '.join(seeds)} |", "| --- |" + " --- |" * len(arms)]
+        for name in dict.fromkeys(row.measure for row in own):
+            cells = (_cell([row.value for row in own if row.arm == arm and row.measure == name]) for arm in arms)
+            lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(values: Sequence[float]) -> str:
+    # a mean over infinite numbers is no number
+    return "∞" if np.isinf(values).any() else str(mean(values))
+
+
+def _logs(run: Run) -> list[Moment]:
+    """The run's ``metrics.csv`` and, where there is one, its ``representation.csv``, one row for each number."""
+    spec = run.spec
+    key = (spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed)
+    rows = []
+    for name, prefix in (("metrics.csv", ""), ("representation.csv", "held_out.")):
+        path = run.folder / name
+        if prefix and not path.exists():
+            continue
+        columns = read_columns(path)
+        frames = columns.pop("frames")
+        rows += [
+            Moment(*key, int(frame), prefix + metric, value)
+            for metric, values in columns.items()
+            if metric not in ("agent_steps", "updates")
+            for frame, value in zip(frames, values.tolist(), strict=True)
+        ]
+    return rows
+
+
+def _add(tables: _Tables, run: Run, statistics: FeatureStatistics) -> None:
+    spec = run.spec
+    key = (spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed)
+    numbers = statistics.summary() | growth(read_columns(run.folder / "metrics.csv"))
+    tables.measures.extend(Measure(*key, run.agent_steps, name, float(numbers[name])) for name in (*MEASURES, *GROWTH))
+    curves = {
+        "sparsity": (statistics.thresholds, statistics.sparsity()),
+        "active_per_state": (range(run.features_dim + 1), statistics.active_per_state()),
+        "active_per_feature": (range(run.features_dim), statistics.active_per_feature()),
+        "spectrum": (range(1, run.features_dim + 1), statistics.spectrum()),
+    }
+    for name, (places, values) in curves.items():
+        tables.curves.extend(Point(*key, name, x, y) for x, y in zip(places, values.tolist(), strict=True))

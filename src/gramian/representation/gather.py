@@ -1,0 +1,126 @@
+"""A trained run plays, and its features are measured on the states that it comes by."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gramian.deep.evaluation import make_player
+from gramian.deep.observations import FrameStack
+from gramian.deep.runs import Run
+from gramian.deep.streams import Stream, bits, integers, uniform
+from gramian.errors import UserError
+from gramian.progress import Progress
+from gramian.representation.measures import THRESHOLDS
+from gramian.representation.streaming import FeatureStatistics
+
+AT_ONCE = 64
+"""Games that are played side by side."""
+BUFFER_STATES = 4096
+"""States between two updates of the statistics: large products are faster."""
+
+
+def gather(run: Run, states: int, *, epsilon: float = 0.01, seed: int = 0, at_once: int = AT_ONCE) -> FeatureStatistics:
+    """Statistics of a run's features on ``states`` states of games that it plays itself.
+
+    A run whose weights are not finite cannot play. Its statistics say so: all states are counted as not finite.
+
+    Parameters
+    ----------
+    run
+        As `gramian.deep.load_run` gives it.
+    states
+        How many.
+    epsilon
+        Share of random actions.
+    seed
+        Another seed gives other games.
+    at_once
+        Games that are played side by side; each is played on to its end or to the end of the measurement.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from gramian.deep import Arm, Config, load_preset, load_run, population, train
+    >>> settings = replace(load_preset("cartpole"), frames=200, prefill_agent_steps=100)
+    >>> config = Config("cartpole", settings, population(["cartpole"], [Arm("dqn")], [0]))
+    >>> run = load_run(train(config, tempfile.mkdtemp()) / "cartpole-dqn-s0")
+    >>> gather(run, 500).states
+    500
+    """
+    check(states, epsilon, seed, at_once)
+    statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)
+    if not run.finite:
+        statistics.nonfinite_states = states
+        return statistics
+    slots = min(at_once, states)
+    with Progress(states, run.spec.name, unit="state") as progress:
+        _play(run, slots, states, epsilon, seed, statistics, progress)
+    return statistics
+
+
+def check(states: int, epsilon: float, seed: int, at_once: int) -> None:
+    """Raise ``UserError`` where `gather` would."""
+    for name, value in (("states", states), ("at_once", at_once)):
+        if value < 1:
+            raise UserError(f"{name} is {value}; it must be at least 1")
+    if not 0 <= epsilon <= 1:
+        raise UserError(f"epsilon is {epsilon}; it must be between 0 and 1")
+    if not 0 <= seed < 2**63:
+        raise UserError(f"seed is {seed}; it must be a whole number from 0 to 2^63 - 1")
+
+
+def _play(
+    run: Run, slots: int, states: int, epsilon: float, seed: int, statistics: FeatureStatistics, progress: Progress
+) -> None:
+    engine = make_player(run, None, slots)
+    everyone = np.arange(slots)
+    episodes, lengths = np.full(slots, -1), np.zeros(slots, np.int64)
+    stack = FrameStack(engine.observation, (1, slots))
+    frames = np.zeros((slots, *engine.observation.frame_shape), engine.observation.dtype)
+    here: list[Tensor] = []  # features of the states
+    pairs: list[tuple[Tensor, Tensor]] = []  # features of states that have a successor, and the successor's
+    before: Tensor | None = None
+    buffered, seen, begin = 0, 0, everyone
+    try:
+        while seen < states:
+            if begin.size:
+                episodes[begin] += 1
+                lengths[begin] = 0
+                seeds = bits(run.spec.seed, Stream.ANALYZE, seed, begin, episodes[begin]) >> np.uint64(33)
+                frames[begin] = engine.start(begin, seeds.astype(np.int64))
+            fresh = torch.from_numpy(np.isin(everyone, begin))
+            observations = stack.push(torch.from_numpy(frames)[None], fresh[None])
+            output = run.forward(observations[0])
+            taken = min(slots, states - seen)
+            features = output.features[0]
+            if before is not None:
+                follows = ~fresh.to(features.device)
+                pairs.append((before[follows], features[follows]))
+            before = features
+            here.append(features[:taken])
+            seen += taken
+            buffered += taken
+            if buffered >= BUFFER_STATES or seen == states:
+                _flush(here, pairs, statistics)
+                progress.advance(buffered)
+                buffered = 0
+            values = output.values[0, :, : run.actions]
+            draws = bits(run.spec.seed, Stream.ANALYZE, seed, everyone, episodes, lengths)
+            greedy = values.argmax(1).cpu().numpy()
+            engine.send(np.where(uniform(draws) < epsilon, integers(draws, run.actions), greedy))
+            outcome = engine.recv()
+            frames[:] = outcome.frames
+            lengths += 1
+            (begin,) = np.nonzero(outcome.terminated | (lengths >= engine.max_episode_steps))
+    finally:
+        engine.close()
+
+
+def _flush(here: list[Tensor], pairs: list[tuple[Tensor, Tensor]], statistics: FeatureStatistics) -> None:
+    statistics.update(torch.cat(here))
+    former, latter = (torch.cat([pair[side] for pair in pairs]) if pairs else here[0][:0] for side in (0, 1))
+    if len(former):
+        statistics.update_pairs(former, latter)
+    here.clear()
+    pairs.clear()

@@ -1,0 +1,174 @@
+"""Trained runs in the modes and difficulties of their games that they have never seen (Farebrother et al. 2018)."""
+
+import csv
+import io
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gramian.deep.environments import EnvironmentOptions, Flavour, find_flavours
+from gramian.deep.evaluation import AT_ONCE, evaluate
+from gramian.deep.games import Game
+from gramian.deep.runs import Run
+from gramian.errors import UserError, unknown
+from gramian.files import output_folder, replace_text, replacing
+from gramian.representation.figures import DPI
+from gramian.representation.flavour_figure import flavour_figure
+from gramian.representation.seeds import Mean, in_order, mean, means
+from gramian.representation.tables import arm_label
+
+FLAVOURS = "flavours.csv"
+TABLE = "flavours.md"
+
+
+class FlavourGame(NamedTuple):
+    """A row of ``flavours.csv``: one game that was played."""
+
+    run: str
+    game: str
+    arm: str
+    seed: int
+    agent_steps: int
+    epsilon: float
+    mode: int
+    difficulty: int
+    trained: int
+    """1 for the flavour of the training, else 0."""
+    episode: int
+    raw_return: float
+    length_agent_steps: int
+    truncated: int
+
+    @property
+    def flavour(self) -> Flavour:
+        """Mode and difficulty."""
+        return Flavour(self.mode, self.difficulty)
+
+
+def parse_modes(text: str, game: Game) -> tuple[Flavour, ...]:
+    """``all``, or flavours MODE:DIFFICULTY with commas between them; that of the training always comes first.
+
+    Examples
+    --------
+    >>> from gramian.deep.games import find_game
+    >>> [str(flavour) for flavour in parse_modes("1:1,2:0", find_game("freeway"))]
+    ['0:0', '1:1', '2:0']
+    """
+    known = find_flavours(game)
+    if text == "all":
+        return known
+    by_name = {str(flavour): flavour for flavour in known}
+    named = text.split(",")
+    for name in named:
+        if name not in by_name:
+            raise unknown(f"mode of '{game.name}':", name, ["all", *by_name])
+    return tuple(dict.fromkeys((known[0], *(by_name[name] for name in named))))
+
+
+def evaluate_flavours(
+    runs: Sequence[Run],
+    out: Path,
+    *,
+    modes: str = "all",
+    episodes: int = 30,
+    epsilon: float = 0.01,
+    seed: int = 0,
+    options: EnvironmentOptions | None = None,
+    at_once: int = AT_ONCE,
+) -> list[FlavourGame]:
+    """Let runs play their games in every flavour, without any training in it; write table and figure to ``out``.
+
+    Parameters
+    ----------
+    runs
+        Runs of Atari games.
+    out
+        Folder for ``flavours.csv``, which is written anew after each run, ``flavours.md`` and ``flavours-<game>.png``.
+    modes
+        See `parse_modes`.
+    episodes, epsilon, seed, options, at_once
+        See `gramian.deep.evaluate`. The settings of the emulator, but for the flavour, are those of the training.
+
+    Raises
+    ------
+    UserError
+        If a run is not of an Atari game or diverged, or if there is no such mode.
+    """
+    chosen = {run.spec.name: parse_modes(modes, run.spec.game) for run in runs}
+    if len(chosen) < len(runs):
+        raise UserError("a run is given twice; name each game, arm and seed once")
+    if broken := next((name for name, run in zip(chosen, runs, strict=True) if not run.finite), None):
+        raise UserError(f"the weights of run '{broken}' are not finite: it diverged, so that it cannot play")
+    rows: list[FlavourGame] = []
+    for run in runs:
+        for number, flavour in enumerate(chosen[run.spec.name]):
+            played = evaluate(
+                run, episodes, epsilon=epsilon, seed=seed, options=options, at_once=at_once, flavour=flavour
+            )
+            rows += [
+                FlavourGame(
+                    run.spec.name,
+                    run.spec.game.name,
+                    arm_label(str(run.spec.arm), run.spec.learning_rate),
+                    run.spec.seed,
+                    run.agent_steps,
+                    epsilon,
+                    *flavour,
+                    int(number == 0),
+                    game.episode,
+                    game.raw_return,
+                    game.length_agent_steps,
+                    int(game.truncated),
+                )
+                for game in played
+            ]
+        _write(output_folder(out) / FLAVOURS, rows)
+    replace_text(out / TABLE, flavour_table(rows))
+    for name in dict.fromkeys(row.game for row in rows):
+        own = [row for row in rows if row.game == name]
+        with replacing(out / f"flavours-{name.replace('/', '-')}.png") as temporary:
+            flavour_figure(scores(own), name).savefig(temporary, dpi=DPI)
+    print(f"games, table and figure in {out}", file=sys.stderr)
+    return rows
+
+
+def scores(rows: Sequence[FlavourGame]) -> dict[str, dict[Flavour, Mean]]:
+    """Score of each arm in each flavour of one game: mean raw return, and its standard error.
+
+    The error is that over seeds; where there is one seed alone, that over its games.
+    """
+    found: dict[str, dict[Flavour, Mean]] = {}
+    for arm in in_order(row.arm for row in rows):
+        own = [row for row in rows if row.arm == arm]
+        if len({row.seed for row in own}) == 1:
+            found[arm] = means((row.flavour, row.raw_return) for row in own)
+        else:
+            of_runs = means(((row.run, row.flavour), row.raw_return) for row in own)
+            found[arm] = means((flavour, score.value) for (_, flavour), score in of_runs.items())
+    return found
+
+
+def flavour_table(rows: Sequence[FlavourGame]) -> str:
+    """Markdown tables, one for each game: the flavour of the training first, then the others and their mean."""
+    lines = ["# Unseen modes and difficulties", ""]
+    lines += ["Mean raw return ± standard error over seeds (over games where there is one seed)."]
+    for name in dict.fromkeys(row.game for row in rows):
+        found = scores([row for row in rows if row.game == name])
+        flavours = list(next(iter(found.values())))
+        lines += ["", f"## {name}", "", f"| mode:difficulty | {' | '.join(found)} |", "| --- |" + " --- |" * len(found)]
+        for number, flavour in enumerate(flavours):
+            label = f"{flavour}{'' if number else ' (training)'}"
+            lines.append(f"| {label} | {' | '.join(str(found[arm][flavour]) for arm in found)} |")
+        if len(flavours) > 1:
+            unseen = (f"{mean(found[arm][flavour].value for flavour in flavours[1:]).value:.4g}" for arm in found)
+            lines.append(f"| mean of the unseen | {' | '.join(unseen)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _write(path: Path, rows: Sequence[FlavourGame]) -> None:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(FlavourGame._fields)
+    table.writerows(rows)
+    replace_text(path, text.getvalue())

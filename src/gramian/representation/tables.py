@@ -1,0 +1,112 @@
+"""The files of an analysis: tidy tables that figures and reports are made from.
+
+| file | columns |
+| --- | --- |
+| ``measures.csv`` | run, game, arm, seed, agent_steps, measure, value |
+| ``curves.csv`` | run, game, arm, seed, curve, x, value |
+| ``dynamics.csv`` | run, game, arm, seed, frames, metric, value |
+| ``correlation/<run>.npy`` | correlations ``[d, d]`` of a run's features, float32; NaN where a feature does not vary |
+
+The curves are ``sparsity`` (x = ε), ``active_per_state`` (x = number of active features, value = number of states),
+``active_per_feature`` (x = feature, value = number of states) and ``spectrum`` (x = 1…d). The metrics of
+``dynamics.csv`` are those of ``metrics.csv``, and those of ``representation.csv`` with ``held_out.`` before the name.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gramian.errors import UserError
+from gramian.files import replace_text
+
+
+class Measure(NamedTuple):
+    """A row of ``measures.csv``."""
+
+    run: str
+    game: str
+    arm: str
+    seed: int
+    agent_steps: int
+    measure: str
+    value: float
+
+
+class Point(NamedTuple):
+    """A row of ``curves.csv``."""
+
+    run: str
+    game: str
+    arm: str
+    seed: int
+    curve: str
+    x: float
+    value: float
+
+
+class Moment(NamedTuple):
+    """A row of ``dynamics.csv``."""
+
+    run: str
+    game: str
+    arm: str
+    seed: int
+    frames: int
+    metric: str
+    value: float
+
+
+FILES: dict[str, type[Measure | Point | Moment]] = {
+    "measures.csv": Measure,
+    "curves.csv": Point,
+    "dynamics.csv": Moment,
+}
+CORRELATION = "correlation"
+"""Folder of the matrices."""
+
+
+def arm_label(arm: str, learning_rate: float | None) -> str:
+    """An arm as tables and legends name it; a learning rate of its own is part of it.
+
+    Examples
+    --------
+    >>> arm_label("gram:10.24", None), arm_label("dqn", 3e-4)
+    ('gram:10.24', 'dqn lr 0.0003')
+    """
+    return arm if learning_rate is None else f"{arm} lr {learning_rate:g}"
+
+
+def write(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
+    """Write a table whole; the rows are all of the kind that `FILES` names for the file."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(FILES[path.name]._fields)
+    table.writerows(rows)
+    replace_text(path, text.getvalue())
+
+
+def read_measures(path: Path) -> list[Measure]:
+    """Read a ``measures.csv``."""
+    return [Measure(r, g, a, int(s), int(t), m, float(v)) for r, g, a, s, t, m, v in _rows(path, Measure._fields)]
+
+
+def read_curves(path: Path) -> list[Point]:
+    """Read a ``curves.csv``."""
+    return [Point(r, g, a, int(s), c, float(x), float(v)) for r, g, a, s, c, x, v in _rows(path, Point._fields)]
+
+
+def read_dynamics(path: Path) -> list[Moment]:
+    """Read a ``dynamics.csv``."""
+    return [Moment(r, g, a, int(s), int(f), m, float(v)) for r, g, a, s, f, m, v in _rows(path, Moment._fields)]
+
+
+def _rows(path: Path, columns: Iterable[str]) -> list[list[str]]:
+    try:
+        heading, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read '{path}': {error}; name a folder that 'gramian analyze' has written") from error
+    if heading != list(columns):
+        raise UserError(f"'{path}' has columns {', '.join(heading)}; it must have {', '.join(columns)}")
+    return rows

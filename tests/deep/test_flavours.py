@@ -1,0 +1,88 @@
+import cv2
+import numpy as np
+import pytest
+
+from gramian.deep.environments import (
+    AtariOptions,
+    EnvironmentOptions,
+    Flavour,
+    find_flavours,
+    make_engine,
+    make_flavour_engine,
+)
+from gramian.deep.environments.flavours import shrink
+from gramian.deep.games import PAPER_TITLES, find_game
+from gramian.errors import UserError
+
+
+def engines(title, flavour=None, count=1, **options):
+    game, chosen = find_game(title), EnvironmentOptions(atari=AtariOptions(**options))
+    return make_engine(game, count, chosen), make_flavour_engine(game, count, chosen, flavour or find_flavours(game)[0])
+
+
+def act(engine, action):
+    engine.send(np.full(1, action))
+    outcome = engine.recv()
+    return outcome.frames[0].copy(), outcome.rewards.item(), outcome.terminated.item(), outcome.life_lost.item()
+
+
+# Demon Attack's and Centipede's first modes are not number 0
+@pytest.mark.parametrize("title", ["Breakout", "DemonAttack", "Centipede"])
+def test_the_default_flavour_is_the_game_of_the_training_frame_by_frame(title):
+    vector, single = engines(title)
+    everyone, seed = np.arange(1), np.zeros(1, np.int64)
+    np.testing.assert_array_equal(vector.start(everyone, seed), single.start(everyone, seed))
+    lost = 0
+    for action in np.random.default_rng(0).integers(0, vector.actions, 400).tolist():
+        (frame, *numbers), (expected, *expected_numbers) = act(single, action), act(vector, action)
+        assert numbers[:2] == expected_numbers[:2]
+        if numbers[1]:  # nobody sees the last frame of a game that is over
+            break
+        np.testing.assert_array_equal(frame, expected)
+        assert numbers[2] == expected_numbers[2]
+        lost += numbers[2]
+    assert lost
+    vector.close()
+    single.close()
+
+
+def test_every_game_of_the_paper_has_a_first_flavour_with_difficulty_zero():
+    for title in PAPER_TITLES:
+        first, *others = find_flavours(find_game(title))
+        assert first.difficulty == 0
+        assert first not in others
+
+
+def test_another_mode_is_another_game():
+    _, default = engines("breakout")
+    _, other = engines("breakout", Flavour(12, 0))
+    everyone, seed = np.arange(1), np.zeros(1, np.int64)
+    frames = [np.stack([e.start(everyone, seed)[0], *(act(e, 1)[0] for _ in range(40))]) for e in (default, other)]
+    assert (frames[0] != frames[1]).any()
+
+
+def test_an_episode_is_a_function_of_its_seed_and_its_actions():
+    _, engine = engines("breakout", Flavour(4, 1), count=2, sticky_probability=0.25, noop_max=30)
+    actions = np.random.default_rng(1).integers(0, engine.actions, 60).astype(np.uint8)
+    first, alive = engine.replay(np.array([5, 6]), [actions, actions[:20]])
+    first = first.copy()
+    again, _ = engine.replay(np.array([5, 6]), [actions, actions[:20]])
+    assert alive
+    np.testing.assert_array_equal(first, again)
+
+
+def test_frames_shrink_as_opencv_shrinks_them():
+    screens = np.random.default_rng(0).integers(0, 256, (20, 210, 160), dtype=np.uint8)
+    for screen in screens:
+        expected = cv2.resize(screen, (84, 84), interpolation=cv2.INTER_AREA)
+        np.testing.assert_array_equal(shrink(screen), expected)
+
+
+def test_a_mode_that_a_game_does_not_have_is_refused():
+    with pytest.raises(UserError, match=r"unknown mode of 'pong': '7:0'"):
+        engines("pong", Flavour(7, 0))
+
+
+def test_a_game_without_modes_is_refused():
+    with pytest.raises(UserError, match="'cartpole' has no modes"):
+        find_flavours(find_game("cartpole"))

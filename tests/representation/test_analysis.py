@@ -1,0 +1,175 @@
+"""`gramian analyze`: what it plays, what it writes, and what it does with runs that are broken."""
+
+import math
+import shutil
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+
+from gramian.cli import main
+from gramian.deep.evaluation import make_player
+from gramian.deep.runs import load_run
+from gramian.deep.session import train
+from gramian.representation import measures
+from gramian.representation.analysis import analyze
+from gramian.representation.dynamics import GROWTH
+from gramian.representation.gather import gather
+from gramian.representation.streaming import MEASURES
+from gramian.representation.tables import read_curves, read_dynamics, read_measures
+from tests.deep.sessions import small
+
+STATES = 700
+FIGURES = ("sparsity", "dynamics", "growth", "held-out", "correlation", "spectrum")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    out = train(small(frames=600, metrics_period_agent_steps=50), tmp_path_factory.mktemp("runs"), device="cpu")
+    return sorted(out.glob("cartpole-*"))
+
+
+@pytest.fixture(scope="module")
+def report(runs, tmp_path_factory):
+    return analyze(runs, tmp_path_factory.mktemp("report"), states=STATES)
+
+
+def with_weights(run, folder, change):
+    """A copy of a run whose weights ``change`` has changed."""
+    copy = folder / run.name
+    shutil.copytree(run, copy)
+    (path,) = (copy / "checkpoints").glob("*.safetensors")
+    saved = safetensors.torch.load(path.read_bytes())
+    change(saved)
+    path.write_bytes(safetensors.torch.save(saved))
+    return copy
+
+
+def value(rows, run, name):
+    (found,) = (row.value for row in rows if row.run == run.name and row.measure == name)
+    return found
+
+
+def test_every_measure_of_every_run_is_in_the_table(runs, report):
+    rows = read_measures(report / "measures.csv")
+    assert [(row.run, row.measure) for row in rows] == [
+        (run.name, name) for run in runs for name in (*MEASURES, *GROWTH)
+    ]
+    assert {(row.game, row.arm, row.seed) for row in rows} == {
+        ("cartpole", arm, seed) for arm in ("dqn", "gram:0.1") for seed in (0, 1)
+    }
+    assert all(row.value == STATES for row in rows if row.measure == "states")
+
+
+def test_the_curves_are_whole(runs, report):
+    rows = [row for row in read_curves(report / "curves.csv") if row.run == runs[0].name]
+    assert sum(row.value for row in rows if row.curve == "active_per_state") == STATES
+    assert [row.x for row in rows if row.curve == "active_per_feature"] == list(range(64))
+    assert [row.x for row in rows if row.curve == "sparsity"] == list(measures.THRESHOLDS)
+    assert [row.x for row in rows if row.curve == "spectrum"] == list(range(1, 65))
+
+
+def test_the_dynamics_come_from_the_logs(runs, report):
+    rows = read_dynamics(report / "dynamics.csv")
+    text = (runs[0] / "metrics.csv").read_text(encoding="utf-8").splitlines()
+    column = text[0].split(",").index("td_error")
+    found = [row.value for row in rows if row.run == runs[0].name and row.metric == "td_error"]
+    assert found == [float(line.split(",")[column]) for line in text[1:]]
+    assert any(row.metric == "held_out.srank" for row in rows)
+
+
+def test_every_figure_is_drawn(report):
+    for name in FIGURES:
+        assert (report / f"{name}-cartpole.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_correlations_are_saved_for_each_run(runs, report):
+    matrix = np.load(report / "correlation" / f"{runs[0].name}.npy", allow_pickle=False)
+    assert matrix.shape == (64, 64)
+    varies = ~np.isnan(matrix.diagonal())
+    np.testing.assert_allclose(matrix.diagonal()[varies], 1)
+
+
+def test_the_summary_has_a_column_for_each_arm(report):
+    text = (report / "summary.md").read_text(encoding="utf-8")
+    assert "| measure | dqn (2 seeds) | gram:0.1 (2 seeds) |" in text
+    assert "±" in text
+
+
+def test_an_analysis_is_the_same_when_it_is_made_again(runs, report, tmp_path):
+    again = analyze(runs, tmp_path, states=STATES)
+    for name in ("measures.csv", "curves.csv", "dynamics.csv", "summary.md"):
+        assert (again / name).read_bytes() == (report / name).read_bytes()
+
+
+def test_the_states_are_those_of_the_games_that_the_run_plays(runs, monkeypatch):
+    run = load_run(runs[0])
+    seen, starts = [], []
+    forward = run.forward
+    run.forward = lambda observations: seen.append(observations.clone()) or forward(observations)
+
+    def player(*arguments):
+        engine = make_player(*arguments)
+        start = engine.start
+        engine.start = lambda *which: starts.append(len(seen)) or start(*which)
+        return engine
+
+    monkeypatch.setattr("gramian.representation.gather.make_player", player)
+    statistics = gather(run, 300, epsilon=0.2, at_once=1)
+    features = forward(torch.cat(seen)).features[0]
+    assert len(starts) > 2
+    assert statistics.summary()["effective_rank"] == pytest.approx(measures.effective_rank(features), rel=1e-5)
+    # a game's first state is no successor of the state before it
+    follows = [number for number in range(1, 300) if number not in starts]
+    before = [number - 1 for number in follows]
+    assert statistics.pairs == len(follows)
+    assert statistics.summary()["dr3_dot"] == pytest.approx(measures.dr3_dot(features[before], features[follows]))
+
+
+def test_a_run_that_diverged_is_reported_and_the_others_are_measured(runs, tmp_path, capsys):
+    broken = with_weights(runs[0], tmp_path, lambda saved: saved["online.body.fc1.weight"].fill_(torch.nan))
+    rows = read_measures(analyze([broken, *runs[1:]], tmp_path / "report", states=100) / "measures.csv")
+    assert "not finite" in capsys.readouterr().err
+    assert value(rows, broken, "nonfinite_share") == 1
+    assert math.isnan(value(rows, broken, "srank"))
+    assert value(rows, runs[1], "srank") > 0
+    for name in FIGURES:
+        assert (tmp_path / "report" / f"{name}-cartpole.png").exists()
+
+
+@pytest.mark.parametrize(("weight", "bias"), [(0.0, 0.0), (0.0, 0.7)], ids=["zero", "constant"])
+def test_features_without_variance_are_analyzed_to_the_end(runs, tmp_path, weight, bias):
+    def flat(saved):
+        saved["online.body.fc2.weight"].fill_(weight)
+        saved["online.body.fc2.bias"].fill_(bias)
+
+    broken = with_weights(runs[0], tmp_path, flat)
+    rows = read_measures(analyze([broken], tmp_path / "report", states=100) / "measures.csv")
+    assert value(rows, broken, "constant_share") == 1
+    assert value(rows, broken, "srank") == (1 if bias else 0)
+    assert (tmp_path / "report" / "correlation-cartpole.png").exists()
+
+
+def test_the_command_prints_the_summary(runs, tmp_path, capsys):
+    assert main(["analyze", *map(str, runs[:1]), "--states", "64", "--out", str(tmp_path / "report")]) == 0
+    assert "| `effective_rank` |" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{run}", "{run}"], "is given twice"),
+        (["{run}", "--states", "0"], "states is 0; it must be at least 1"),
+        (["{run}", "--epsilon", "2"], "epsilon is 2.0; it must be between 0 and 1"),
+        (["{run}/nowhere"], "is not the folder of a run"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line_and_leaves_nothing(runs, tmp_path, capsys, arguments, message):
+    out = tmp_path / "report"
+    arguments = [argument.format(run=runs[0]) for argument in arguments]
+    assert main(["analyze", *arguments, "--out", str(out)]) == 2
+    error = capsys.readouterr().err.strip()
+    assert message in error
+    assert "\n" not in error
+    assert not out.exists()

@@ -1,0 +1,116 @@
+"""The probe on models that know nothing of it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from gramian.errors import UserError
+from gramian.representation import measures, probe
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2))
+
+
+def test_the_measures_are_those_of_the_layers_output_whatever_the_batch_size():
+    model, states = network(), torch.randn(50, 4)
+    features = model[1](model[0](states)).detach()
+    for size in (7, 50, 1000):
+        result = probe(model, states, layer="1", batch_size=size)
+        assert result.measures["states"] == 50
+        assert result.measures["effective_rank"] == pytest.approx(measures.effective_rank(features), rel=1e-9)
+        torch.testing.assert_close(result.statistics.correlation(), measures.correlation(features), equal_nan=True)
+
+
+def test_a_layer_may_be_given_itself():
+    model = network()
+    states = torch.randn(20, 4)
+    assert probe(model, states, layer=model[1]).measures == pytest.approx(
+        probe(model, states, layer="1").measures, nan_ok=True
+    )
+
+
+def test_successors_give_dr3s_product():
+    model, states, following = network(), torch.randn(20, 4), torch.randn(20, 4)
+    body = model[:2]
+    expected = measures.dr3_dot(body(states).detach(), body(following).detach())
+    result = probe(model, states, layer="1", next_observations=following, batch_size=6)
+    assert result.measures["dr3_dot"] == pytest.approx(expected)
+
+
+def test_the_model_is_left_as_it_was():
+    model = network()
+    model[0].eval()
+    before = [part.training for part in model.modules()]
+    probe(model, torch.randn(5, 4), layer="1")
+    with pytest.raises(RuntimeError):
+        probe(model, torch.randn(5, 3), layer="1")
+    assert [part.training for part in model.modules()] == before
+    assert not model[1]._forward_hooks
+
+
+def test_a_layer_that_is_changed_in_place_afterwards_is_seen_as_it_was():
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(inplace=True))
+    result = probe(model, torch.randn(30, 4), layer="0")
+    assert result.measures["sparsity"] == 0
+
+
+def test_convolutional_outputs_are_flattened():
+    model = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(8, 2))
+    assert probe(model, torch.randn(9, 1, 4, 4), layer="0").statistics.features_dim == 8
+
+
+def test_numpy_observations_are_taken():
+    states = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
+    assert probe(network(), states, layer="1").measures["states"] == 10
+
+
+def test_an_unknown_layer_is_refused_with_the_nearest_name():
+    model = nn.ModuleDict({"features": nn.Linear(4, 2)})
+    with pytest.raises(UserError, match="unknown layer of ModuleDict 'feature'; did you mean 'features'"):
+        probe(model, torch.zeros(2, 4), layer="feature")
+
+
+def test_a_layer_of_another_model_is_refused():
+    with pytest.raises(ValueError, match="not a module of"):
+        probe(network(), torch.zeros(2, 4), layer=nn.ReLU())
+
+
+def test_a_layer_that_is_not_called_is_refused():
+    class Idle(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.idle = nn.Linear(4, 2), nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.used(x)
+
+    with pytest.raises(ValueError, match="'idle' was called 0 times"):
+        probe(Idle(), torch.zeros(2, 4), layer="idle")
+    assert probe(Idle(), torch.zeros(2, 4), layer="used").measures["states"] == 2
+
+
+def test_a_layer_that_puts_out_no_tensor_is_refused():
+    with pytest.raises(TypeError, match="puts out a tuple"):
+        probe(nn.Sequential(nn.LSTM(4, 3)), torch.zeros(2, 5, 4), layer="0")
+
+
+def test_no_observations_are_refused():
+    with pytest.raises(ValueError, match="no observations"):
+        probe(network(), torch.zeros(0, 4), layer="1")
+
+
+def test_a_model_with_nan_weights_gives_nan_and_no_crash():
+    model = network()
+    nn.init.constant_(model[0].weight, torch.nan)
+    result = probe(model, torch.zeros(4, 4), layer="1")
+    assert result.measures["nonfinite_share"] == 1
+
+
+def test_bfloat16_models_are_measured_in_float64():
+    model = network().bfloat16()
+    states = torch.randn(16, 4).bfloat16()
+    features = model[1](model[0](states)).detach()
+    assert probe(model, states, layer="1").measures["feature_norm"] == pytest.approx(measures.feature_norm(features))
