@@ -9,11 +9,11 @@ from torch.nn.functional import smooth_l1_loss
 
 pytest.importorskip("stable_baselines3")
 
-from attach_hosts import Pictures
 from stable_baselines3 import DQN
 from stable_baselines3.common.utils import set_random_seed
 
 import gramian
+from tests.attach_hosts import Pictures
 
 KAPPA = {"CnnPolicy": 1e5, "MlpPolicy": 300.0}
 """Large, so that the penalty's gradient at the small initial features is as large as the TD loss's."""

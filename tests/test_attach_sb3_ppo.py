@@ -7,11 +7,11 @@ from torch.nn.functional import mse_loss
 
 pytest.importorskip("stable_baselines3")
 
-from attach_hosts import Pictures
 from stable_baselines3 import PPO
 from stable_baselines3.common.utils import set_random_seed
 
 import gramian
+from tests.attach_hosts import Pictures
 
 KAPPA = 0.5
 

@@ -139,7 +139,7 @@ def load_run(path: Path | str, device: str = "cpu") -> Run:
     >>> run.act([0.0, 0.1, 0.0, -0.1]) in (0, 1)
     True
     >>> run.q_values(np.zeros((5, 4))).shape, run.features(np.zeros((5, 4))).shape
-    (torch.Size([5, 2]), torch.Size([5, 64]))
+    (torch.Size([5, 2]), torch.Size([5, 128]))
     """
     folder = Path(path)
     config = read_run(folder)

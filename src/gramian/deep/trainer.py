@@ -54,7 +54,7 @@ def network_spec(config: Config, observation: ObservationSpec, actions: int) -> 
     >>> from gramian.deep.config import load_preset, population
     >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
     >>> network_spec(config, ObservationSpec((4,), np.float32, 1), actions=2).features_dim
-    64
+    128
     """
     settings = config.settings
     kind = NETWORKS[config.runs[0].game.kind] if settings.network == "auto" else settings.network
