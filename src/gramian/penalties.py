@@ -334,7 +334,7 @@ def _checked(features: Tensor, minimum: int = 1) -> Tensor:
 def _full_precision(features: Tensor) -> AbstractContextManager[object]:
     """Context in which matrix products are not cast down, whatever autocast surrounds it."""
     device = _checked(features).device.type
-    return torch.autocast(device, enabled=False) if torch.amp.is_autocast_available(device) else nullcontext()
+    return nullcontext() if device == "meta" else torch.autocast(device, enabled=False)
 
 
 def _floating(features: Tensor) -> Tensor:
