@@ -208,8 +208,7 @@ def test_a_population_that_has_diverged_whole_ends(tmp_path):
         calm, runs=(replace(calm.runs[0], learning_rate=1e30),), settings=replace(calm.settings, max_grad_norm=0.0)
     )
     for go in (lambda: train(wild, tmp_path / "wild"), lambda: resume(tmp_path / "wild")):
-        with pytest.raises(WorkFailed, match="every run diverged, the last one at update"):
-            go()
+        go()
         status = json.loads((tmp_path / "wild" / wild.runs[0].name / "status.json").read_text())
         assert status["state"] == "diverged"
         assert status["agent_steps"] < 1200

@@ -52,3 +52,9 @@ def test_resume_takes_no_settings(other, tmp_path, capsys):
     option = other[0].partition("=")[0]
     assert capsys.readouterr().err.endswith(f"--resume goes on with what was begun; leave {option} away\n")
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
+
+
+def test_a_population_that_has_diverged_whole_exits_1(tmp_path, capsys):
+    short = ["--game", "cartpole", "--preset", "smoke", "--arm", "dqn", "--frames", "1000", "--max-grad-norm", "0"]
+    assert main(["train", *short, "--learning-rate", "1e30", "--out", str(tmp_path / "run")]) == 1
+    assert "diverged; lower the learning rate" in capsys.readouterr().err.splitlines()[-1]

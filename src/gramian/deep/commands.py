@@ -12,8 +12,9 @@ import tyro
 from gramian.deep.arms import parse_arm
 from gramian.deep.config import Config, Settings, load_preset, population
 from gramian.deep.games import find_game
-from gramian.deep.session import resume, train
-from gramian.errors import UserError
+from gramian.deep.logs import read_status
+from gramian.deep.session import read_population, resume, train
+from gramian.errors import UserError, WorkFailed
 
 PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
 """The preset for each kind of game where none is named."""
@@ -82,6 +83,9 @@ def train_command(options: TrainOptions) -> int:
         runs = population(options.game, arms, options.seeds)
         config = Config(options.preset, options.settings, runs)
         folder = train(config, options.out, checkpoint_replay=options.checkpoint_replay, **places)  # type: ignore[arg-type]
+    states = [read_status(folder / run.name)["state"] for run in read_population(folder)[0].runs]
+    if all(state == "diverged" for state in states):
+        raise WorkFailed(f"every run in '{folder}' diverged; lower the learning rate or κ")
     print(f"runs in {folder}", file=sys.stderr)
     return 0
 

@@ -168,6 +168,12 @@ def write_status(folder: Path, state: State, agent_steps: int, reason: str = "")
         raise
 
 
+def read_status(folder: Path) -> dict[str, Any]:
+    """What `write_status` wrote."""
+    status: dict[str, Any] = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+    return status
+
+
 def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
     """Add this process to ``provenance.json``, a list of all that have worked on the run."""
     path = folder / "provenance.json"

@@ -85,7 +85,7 @@ def train(
     UserError
         If ``out`` holds a population already or cannot be written, or if the memory does not suffice.
     WorkFailed
-        If the disk fails, or if every run diverges. What was saved stays.
+        If the disk fails. What was saved stays. (A run that diverges is an outcome: its status says so.)
     KeyboardInterrupt
         On Ctrl-C or SIGTERM, after a checkpoint has been saved.
     """
@@ -298,8 +298,6 @@ class _Session:
         if saved_at != trainer.agent_steps or self.checkpoints.segments_end is not None:
             self._save(final=True)
         self._status("done")
-        if len(self.diverged) == len(self.config.runs):
-            raise WorkFailed(f"every run diverged, the last one at update {max(self.diverged.values()):,}")
 
     def _episode(self, episode: Episode) -> None:
         if episode.run in self.diverged:
