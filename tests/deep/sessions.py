@@ -23,6 +23,7 @@ def small(game="cartpole", arms=PAIR, seeds=(0, 1), **changes):
         "representation_states": 64,
         "checkpoint_period_agent_steps": 250,
         "epsilon_decay_agent_steps": 500,
+        "update_period_agent_steps": 8,
         "max_grad_norm": 10.0,
     }
     settings = replace(load_preset("smoke"), **(defaults | changes))
