@@ -128,3 +128,11 @@ def test_projection_stays_orthogonal_over_many_steps():
 def test_bad_input_is_named(make, message):
     with pytest.raises(UserError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    "phi", [(np.array([1000]), np.array([1.0])), (np.array([-1]), np.array([1.0])), (np.array([0, 1]), np.array([1.0]))]
+)
+def test_sparse_features_outside_the_learner_are_refused(phi):
+    with pytest.raises(UserError, match="sparse features have"):
+        Learner(3, Arm("reduced"), alpha=0.1).value(phi)

@@ -105,6 +105,10 @@ class TileCoding:
 
     def active(self, state: tuple[float, ...], action: int = 0) -> Integers:
         """Return the indices [k] of the features that are 1 at ``state`` and ``action``; all others are 0."""
+        if len(state) != len(self.low) or not np.isfinite(state).all():
+            raise UserError(f"state is {state}; it must be {len(self.low)} finite numbers")
+        if not 0 <= action < self.actions:
+            raise UserError(f"action is {action}; it must be from 0 to {self.actions - 1}")
         tiles = np.empty(self.tilings, dtype=np.int64)
         out = np.empty(self.k, dtype=np.int64)
         low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)

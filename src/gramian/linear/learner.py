@@ -133,7 +133,16 @@ class Learner:
 
     def _active(self, phi: Floats | Sparse) -> Sparse:
         if isinstance(phi, tuple):
-            return np.asarray(phi[0], dtype=np.int64), np.asarray(phi[1], dtype=np.float64)
+            indices, values = np.asarray(phi[0], dtype=np.int64), np.asarray(phi[1], dtype=np.float64)
+            if indices.ndim != 1 or indices.shape != values.shape:
+                raise UserError(
+                    f"sparse features have indices {indices.shape} and values {values.shape}; both must be [k]"
+                )
+            # The kernels do not look: an index outside would be memory of somebody else's.
+            if indices.size and not (indices.min() >= 0 and indices.max() < self.d):
+                raise UserError(f"sparse features have indices {indices.min()} to {indices.max()}; d is {self.d}")
+            return indices, values
+        phi = np.asarray(phi)
         if phi.shape != (self.d,):
             raise UserError(f"features have the shape {phi.shape}; this learner takes ({self.d},)")
         return np.arange(self.d), np.ascontiguousarray(phi, dtype=np.float64)

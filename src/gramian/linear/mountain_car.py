@@ -104,8 +104,8 @@ class MountainCar:
         return replace(
             self,
             **{name: min(getattr(self, name), most) for name, most in QUICK.items()},
-            step_sizes=self.step_sizes[1::3],
-            lambdas=self.lambdas[1::2],
+            step_sizes=self.step_sizes[1::3] or self.step_sizes,
+            lambdas=self.lambdas[1::2] or self.lambdas,
             control_lambdas=self.control_lambdas[1:2] or self.control_lambdas,
             full_lambdas=self.full_lambdas[:1],
             costly=False,

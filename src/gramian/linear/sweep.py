@@ -2,6 +2,7 @@
 
 import json
 import os
+import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -55,8 +56,8 @@ class Cells:
                 raise UserError(f"folder '{folder}' holds cells but no configuration.json; name another --out")
             return
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            found = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError) as error:
             raise UserError(f"cannot read '{path}': {error}; name another --out, or remove the folder") from error
         for key in sorted({*wanted, *found}):
             if wanted.get(key) != found.get(key):
@@ -80,7 +81,7 @@ class Cells:
         try:
             with np.load(path, allow_pickle=False) as archive:
                 return dict(archive)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise UserError(f"cannot read the cell '{path}': {error}; remove it and run again") from error
 
     def _path(self, name: str) -> Path:
