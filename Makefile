@@ -33,10 +33,10 @@ demo: $(VENV)/lab.stamp
 	$(BIN)/python -m gramian demo
 
 test: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 test-slow: $(VENV)/dev.stamp
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m slow
 
 check: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check
