@@ -45,7 +45,7 @@ def test_ten_kills_at_random_moments_leave_no_trace(game, tmp_path):
         process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if kills < KILLS:
             try:
-                process.wait(timeout=moments.uniform(0.0, whole_s / 3))
+                process.wait(timeout=moments.uniform(0.0, whole_s / 4))
             except subprocess.TimeoutExpired:
                 process.send_signal(signal.SIGKILL)
                 kills += 1

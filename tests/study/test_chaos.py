@@ -11,7 +11,7 @@ from gramian.study.attempts import attempts
 from tests.study.studies import assert_every_cell_done_exactly_once, fingerprints, start, tiny
 
 CELLS = 441
-KILL_EVERY_S = (2.0, 6.0)
+KILL_EVERY_S = (1.0, 3.0)
 
 
 def at_work(study):
