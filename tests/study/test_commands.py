@@ -126,7 +126,7 @@ def test_without_ray_the_extra_is_named(spec, tmp_path, capsys, monkeypatch):
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path):
     path, study = tmp_path / "long.toml", tmp_path / "study"
-    path.write_text(tiny(seeds=1, frames=2_000))
+    path.write_text(tiny(seeds=1, frames=8_000))
     arguments = ("run", path, "--out", study, *QUICK, "--population", "3")
     process = start(*arguments)
     while not list(study.glob("populations/p000/checkpoints/*.json")):

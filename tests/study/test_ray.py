@@ -40,7 +40,7 @@ def cluster(monkeypatch):
 @pytest.fixture
 def study(tmp_path):
     path = tmp_path / "tiny.toml"
-    path.write_text(tiny(seeds=3, frames=1_500))
+    path.write_text(tiny(seeds=3, frames=3_000))
     return path, tmp_path / "study"
 
 
