@@ -3,6 +3,7 @@
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -116,14 +117,15 @@ def watch(study: Path, plan: Plan, *, once: bool) -> None:
     from rich.live import Live
 
     console = Console()
-    with Live(_table(plan, statuses, console.height), console=console, auto_refresh=False) as live:
-        try:
-            while any(status.state not in SETTLED for status in statuses):
-                time.sleep(REFRESH_S)
-                statuses = survey(study, plan)
-                live.update(_table(plan, statuses, console.height), refresh=True)
-        except KeyboardInterrupt:
-            pass  # only the looking ends
+    # Ctrl-C ends the looking and nothing else.
+    with (
+        suppress(KeyboardInterrupt),
+        Live(_table(plan, statuses, console.height), console=console, auto_refresh=False) as live,
+    ):
+        while any(status.state not in SETTLED for status in statuses):
+            time.sleep(REFRESH_S)
+            statuses = survey(study, plan)
+            live.update(_table(plan, statuses, console.height), refresh=True)
     for line in reasons(statuses):
         console.print(line, markup=False, highlight=False)
 
