@@ -1,5 +1,6 @@
 """Real worker processes, really killed, in a study of the paper's size."""
 
+import contextlib
 import os
 import random
 import signal
@@ -11,28 +12,35 @@ from gramian.study.attempts import attempts
 from tests.study.studies import assert_every_cell_done_exactly_once, fingerprints, start, tiny
 
 CELLS = 441
-KILL_EVERY_S = (1.0, 3.0)
+KILLED = 0.3
+"""Share of the attempts at a population that are killed: of attempts, not of seconds, so a fast machine has as many."""
 
 
 def at_work(study):
-    """Processes that have taken up a population and have not said what came of it."""
-    last = [attempts(study, path.stem.partition(".")[0])[-1] for path in study.glob("populations/*.attempts.jsonl")]
-    return sorted(attempt.pid for attempt in last if attempt.event == "started")
+    """Attempts at a population that have not said what came of them: (population, events so far, process)."""
+    for path in sorted(study.glob("populations/*.attempts.jsonl")):
+        population = path.stem.partition(".")[0]
+        begun = attempts(study, population)
+        if begun and begun[-1].event == "started":
+            yield population, len(begun), begun[-1].pid
 
 
 def run(path, study, *, kills):
     """Run a study to its end while its workers are killed; gives how many were."""
     arguments = ("run", path, "--out", study, "--rate", "1000", "--device", "cpu", "--workers", "2")
     process = start(*arguments, "--population", "9", "--retries", "100")
-    moments, killed = random.Random(0), 0
+    chance, seen, killed = random.Random(0), set(), 0
     while process.poll() is None:
-        time.sleep(moments.uniform(*KILL_EVERY_S) if kills else 0.2)
-        if kills and (pids := at_work(study)):
-            try:
-                os.kill(moments.choice(pids), signal.SIGKILL)
-                killed += 1
-            except ProcessLookupError:
-                pass  # it was killed before and has not been taken up again
+        time.sleep(0.05)
+        for population, count, pid in list(at_work(study)) if kills else []:
+            if (population, count) in seen:
+                continue
+            seen.add((population, count))
+            if chance.random() < KILLED:
+                time.sleep(chance.uniform(0, 0.3))
+                with contextlib.suppress(ProcessLookupError):  # it had ended by itself
+                    os.kill(pid, signal.SIGKILL)
+                    killed += 1
     assert process.returncode == 0, process.stderr.read()
     return killed
 
