@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
+    "bench": Command("measure how fast a population trains here", "gramian.deep.bench_command:bench_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
     "analyze": Command(
         "measure and compare the features of trained runs", "gramian.representation.commands:analyze_command"

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from gramian.deep.host_replay import HostReplay
 from gramian.deep.observations import ObservationSpec
 from gramian.deep.replay import Replay, bytes_needed
 from gramian.errors import UserError
@@ -37,7 +38,10 @@ def tables(draw, device="cpu"):
     spec = draw(specs())
     runs, each, n = draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
     capacity = draw(st.integers(n * each, 25 * each))
-    replay = Replay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, device=device)
+    if device == "cpu" and draw(st.booleans()):
+        replay = HostReplay(spec, runs, each, capacity, n_step=n, gamma=GAMMA)
+    else:
+        replay = Replay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, device=device)
     # how often something happens varies, so that there are long games and games that are cut at each step
     events = draw(
         st.sampled_from([(GO_ON,), EVENTS, (*EVENTS, *[OUT_OF_TIME] * 6), (OUT_OF_TIME,), (GAME_OVER, GO_ON)])
@@ -68,6 +72,28 @@ def test_the_sampleable_transitions_are_right_after_every_step(case):
     for step in events[:40]:
         table.add(step)
         table.check()
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_on_numpy_a_replay_draws_what_it_draws_on_torch(data):
+    table, events = data.draw(tables())
+    spec, (runs, each), n = table.spec, table.replay.shape, table.replay.n_step
+    capacity = data.draw(st.integers(n * each, 25 * each))
+    twins = [kind(spec, runs, each, capacity, n_step=n, gamma=GAMMA) for kind in (Replay, HostReplay)]
+    for twin in twins:
+        played(Table(twin, spec, GAMMA), events)
+    if not twins[0].ready:
+        return
+    seeds, out = torch.arange(runs) + 7, twins[1].empty_batch(16)
+    for counter in range(3):
+        plain, fast = (
+            twin.sample(seeds, counter, 16, out=place) for twin, place in zip(twins, (None, out), strict=True)
+        )
+        assert all(torch.equal(one, other) for one, other in zip(plain, fast, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(*(twin.bounds() for twin in twins), strict=True))
+    for name, saved in twins[0].state().items():
+        assert torch.equal(saved, twins[1].state()[name])
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
@@ -303,6 +329,6 @@ def test_the_bytes_foretold_are_the_bytes_allocated(population, envs_per_run, ca
     replay = Replay(ATARI, population, envs_per_run, capacity)
     tensors = [value for value in vars(replay).values() if isinstance(value, torch.Tensor)]
     allocated = sum(tensor.untyped_storage().nbytes() for tensor in tensors)
-    constants = 8 * (ATARI.stack + 1 + 2)  # the offsets within a stack and the powers of γ
+    constants = 8 * (ATARI.stack + 1 + 2 + 1)  # the offsets within a stack, the powers of γ and a counter
     assert bytes_needed(ATARI, population, envs_per_run, capacity) == replay.nbytes
     assert abs(allocated - replay.nbytes) <= constants

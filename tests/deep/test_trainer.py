@@ -37,7 +37,10 @@ class Scripted:
     def reset(self):
         return self._step(0.0, "begin")
 
-    def step(self, _):
+    def send(self, _):
+        pass
+
+    def recv(self):
         reward, event = self.script[self.taken]
         self.taken += 1
         return self._step(reward, event)
@@ -106,8 +109,8 @@ def updates_of(**changes):
 
 def test_the_first_update_comes_after_the_prefill_and_then_one_in_every_period():
     _, counts = updates_of(frames=200, seeds=[0])
-    assert counts[106] == 0
-    assert counts[107] == 1
+    assert counts[107] == 0  # it falls due by step 108, which is number 107 here
+    assert counts[108] == 1  # and is done while the next one is under way
     assert counts[-1] == 100 // 8
 
 
@@ -127,7 +130,8 @@ def test_the_target_network_is_copied_every_so_many_agent_steps():
         if not torch.equal(trainer.learner.state.target, before):
             copied_at.append(trainer.agent_steps)
             before = trainer.learner.state.target.clone()
-    assert copied_at == [180, 260, 340]  # the periods count from the first update on
+    # the periods count from the first update on, and an update is done in the step after the one that it falls due by
+    assert copied_at == [181, 261, 341]
 
 
 def test_looking_at_the_learner_changes_nothing():

@@ -216,7 +216,8 @@ class Learner:
         )
         self._updates = 0  # the same number as state.updates, known without asking the device
         self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
-        self._action_counts = counts.to(device).unsqueeze(1)
+        self.action_counts = counts.to(device).unsqueeze(1)
+        """How many actions each run has, int64 ``[P, 1]``."""
 
     @property
     def updates(self) -> int:
@@ -235,6 +236,7 @@ class Learner:
         epsilon: float | Tensor,
         agent_step: int | Tensor,
         stream: Stream = Stream.EXPLORE,
+        weights: Tensor | None = None,
     ) -> Tensor:
         """ε-greedy actions: with probability ε any of the run's own actions, each as likely, else the best one.
 
@@ -250,6 +252,8 @@ class Learner:
             Counter of the steps of this stream, an int or an int64 scalar on the device.
         stream
             Which random numbers to use.
+        weights
+            Parameters ``[P, N]`` to act with; those of the online networks where they are not given.
 
         Returns
         -------
@@ -259,21 +263,29 @@ class Learner:
         environments = torch.arange(observations.shape[1], device=self._seeds.device)
         random_bits = torch_bits(self._seeds, stream, agent_step, environments)
         # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
-        random_actions = torch_integers(random_bits, self._action_counts)
+        random_actions = torch_integers(random_bits, self.action_counts)
         if not isinstance(epsilon, Tensor) and epsilon >= 1:  # in a prefill nobody needs the network
             return random_actions
-        parameters = self.layout.views(self.state.online)
-        greedy = self.objective.masked(forward(self.spec, parameters, observations).values).argmax(2)
         threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
-        return torch.where(torch_uniform(random_bits) < threshold, random_actions, greedy)
+        return torch.where(torch_uniform(random_bits) < threshold, random_actions, self.greedy(observations, weights))
+
+    @torch.no_grad()
+    def greedy(self, observations: Tensor, weights: Tensor | None = None) -> Tensor:
+        """The best action of each run in each observation ``[P, E, *observation_shape]``, int64 ``[P, E]``."""
+        parameters = self.layout.views(self.state.online if weights is None else weights)
+        return self.objective.masked(forward(self.spec, parameters, observations).values).argmax(2)
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
         losses = update(self.objective, self.adam, self.layout, self.state, batch)
+        self.count_update()
+        return losses
+
+    def count_update(self) -> None:
+        """What follows an `update` of the state: note it, and copy the target networks when their period is over."""
         self._updates += 1
         if self._updates % self.config.target_period_updates == 0:
             self.copy_target()
-        return losses
 
     def copy_target(self) -> None:
         """Make the target network of every run that has not diverged a copy of its online network."""

@@ -79,6 +79,7 @@ class FrameStack:
     """
 
     def __init__(self, spec: ObservationSpec, environments: tuple[int, int], device: str | torch.device = "cpu"):
+        self.spec, self.environments = spec, environments
         self._shape = (*environments, *spec.shape)
         self.frames = torch.zeros(*environments, spec.stack, *spec.frame_shape, dtype=spec.torch_dtype, device=device)
         """``[P, E, stack, *frame_shape]``, oldest first: all there is to save and restore."""
@@ -93,6 +94,9 @@ class FrameStack:
         started
             ``[P, E]``, bool: the frame is the first of its episode, so that zeros come before it.
         """
+        if self.spec.stack == 1:
+            self.frames.copy_(frames.unsqueeze(2))
+            return self.observations
         keep = ~started.view(*started.shape, *(1,) * (self.frames.dim() - 2))
         self.frames.copy_(torch.cat([self.frames[:, :, 1:] * keep, frames.unsqueeze(2)], dim=2))
         return self.observations

@@ -24,7 +24,8 @@ from gramian.deep.observations import ObservationSpec
 from gramian.deep.streams import Stream, torch_bits, torch_integers
 from gramian.errors import UserError
 
-_TERMINAL, _TRUNCATED = 1, 2
+TERMINAL, TRUNCATED = 1, 2
+"""How a step ended, as flags: no value follows; the time was over."""
 
 
 class _Layout(NamedTuple):
@@ -138,11 +139,22 @@ class Replay:
         # for each environment: its first slot; its newest slot; its first and last transition that can be sampled
         self._base = torch.arange(count, device=device) * slots
         self._head = torch.zeros(count, dtype=torch.int64, device=device)
+        self._added = torch.zeros((), dtype=torch.int64, device=device)  # `added`, where a CUDA graph can read it
         self._first = torch.zeros(count, dtype=torch.int64, device=device)
         self._last = torch.full((count,), -1, dtype=torch.int64, device=device)
         self._powers = gamma ** torch.arange(n_step + 1, dtype=torch.float64, device=device)
         self._back = torch.arange(spec.stack - 1, -1, -1, device=device)
         self._ahead = torch.arange(n_step, device=device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything lies."""
+        return self._frames.device
+
+    @property
+    def counters(self) -> tuple[Tensor, ...]:
+        """What :meth:`write` changes beside the transitions themselves."""
+        return self._added, self._head, self._first, self._last
 
     @property
     def oldest(self) -> int:
@@ -164,6 +176,7 @@ class Replay:
     def begin(self, frames: Tensor) -> None:
         """Take the first frames ``[P, E, *frame_shape]`` of the first episodes; empties the replay."""
         self.added = self._floor = 0
+        self._added.zero_()
         self._head.zero_()
         self._first.zero_()
         self._last.fill_(-1)
@@ -181,7 +194,7 @@ class Replay:
     ) -> None:
         """Add one step of all environments. Every tensor is ``[P, E, …]`` and lies on the replay's device.
 
-        Nothing here waits for the device.
+        Nothing here waits for the device. It is :meth:`write` and then :meth:`count`.
 
         Parameters
         ----------
@@ -200,26 +213,46 @@ class Replay:
         final_frames
             The truncated games' last frames. May be None where no game is truncated.
         """
+        self.write(actions, rewards, terminal, truncated, frames, started, final_frames)
+        self.count()
+
+    def write(
+        self,
+        actions: Tensor,
+        rewards: Tensor,
+        terminal: Tensor,
+        truncated: Tensor,
+        frames: Tensor,
+        started: Tensor,
+        final_frames: Tensor | None = None,
+    ) -> None:
+        """The device's part of :meth:`add`: it depends on nothing that the host knows, so a CUDA graph can hold it."""
+        layout = self._layout
         slot = self._base + self._head
         cut = truncated.reshape(-1).to(torch.int64)
-        ended = terminal.reshape(-1).to(torch.int64) * _TERMINAL + cut * _TRUNCATED
+        ended = terminal.reshape(-1).to(torch.int64) * TERMINAL + cut * TRUNCATED
         self._actions[slot] = actions.reshape(-1).to(torch.uint8)
         self._rewards[slot] = rewards.reshape(-1).to(torch.float32)
         self._ends[slot] = ended.to(torch.uint8)
-        self._starts[:, self.added % self._layout.starts] = self._head.to(torch.int32)
+        self._starts.index_copy_(1, (self._added % layout.starts).view(1), self._head.to(torch.int32)[:, None])
         age = (self._ages[slot].to(torch.int64) + 1).clamp(max=self.spec.stack)
         if final_frames is not None:  # where nothing was truncated, the frames below take this slot
-            self._put(self._base + (self._head + 1) % self._layout.slots, final_frames, age)
-        self._head.copy_((self._head + 1 + cut) % self._layout.slots)
+            self._put(self._base + (self._head + 1) % layout.slots, final_frames, age)
+        self._head.copy_((self._head + 1 + cut) % layout.slots)
         self._put(self._base + self._head, frames, torch.where(started.reshape(-1), 0, age))
 
-        number = self.added
-        self.added += 1
-        complete = self._last.clamp(min=self.added - self.n_step)
+        number = self._added.clone()
+        self._added.add_(1)
+        complete = torch.maximum(self._last, self._added - self.n_step)
         self._last.copy_(torch.where(ended > 0, number, complete))
-        self._first.clamp_(min=self.added - self._layout.kept)
+        first = torch.maximum(self._first, self._added - layout.kept)
         for _ in range(2):  # a step takes two slots at most
-            self._first += self._distance(self._first) > self._layout.reach
+            first = first + (self._distance(first) > layout.reach)
+        self._first.copy_(first)
+
+    def count(self) -> None:
+        """The host's part of :meth:`add`: there is one more transition."""
+        self.added += 1
 
     def sizes(self) -> Tensor:
         """``[P]``: how many transitions of each run can be sampled."""
@@ -244,8 +277,6 @@ class Replay:
         counter
             Which draw this is; a tensor inside a CUDA graph.
         """
-        if not self.ready:
-            raise ValueError(f"nothing to sample yet: {self.added - self._floor} steps were added")
         counts = self._counts()
         ends = counts.cumsum(dim=1)
         number = torch.arange(batch_size, device=seeds.device)
@@ -255,10 +286,18 @@ class Replay:
         rank = drawn - (ends - counts).gather(1, environment)
         return environment, rank + self._first.view(self.shape).gather(1, environment)
 
-    def fetch(self, environments: Tensor, transitions: Tensor) -> Batch:
+    def empty_batch(self, batch_size: int) -> Batch:
+        """Memory for a batch of this replay's transitions, for :meth:`fetch` and :meth:`sample` to write into."""
+        shape, device = (self.shape[0], batch_size), self._frames.device
+        looks = [torch.empty(*shape, *self.spec.shape, dtype=self.spec.torch_dtype, device=device) for _ in range(2)]
+        numbers = torch.empty(2, *shape, device=device)
+        return Batch(looks[0], torch.empty(shape, dtype=torch.int64, device=device), numbers[0], numbers[1], looks[1])
+
+    def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
         """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``.
 
-        A window of n steps stops where the episode ends; where the game was over, the next observation is zero.
+        A window of n steps stops where the episode ends; where the game was over, the next observation is zero. With
+        ``out`` the batch is written there.
         """
         run = torch.arange(self.shape[0], device=environments.device)[:, None]
         row = run * self.shape[1] + environments
@@ -270,19 +309,36 @@ class Replay:
         counted = ended.cumsum(dim=-1) - ended == 0  # an end cuts off the steps after it
         length = counted.sum(dim=-1)
         rewards = torch.where(counted, self._rewards[steps].to(torch.float64) * self._powers[:-1], 0).sum(dim=-1)
-        terminal = (counted & (ends & _TERMINAL > 0)).any(dim=-1)
+        terminal = (counted & (ends & TERMINAL > 0)).any(dim=-1)
         discounts = torch.where(terminal, 0, self._powers[length])
-        return Batch(
+        batch = Batch(
             observations=self._observations(row, start),
             actions=self._actions[self._slot(row, start)].to(torch.int64),
             rewards=rewards.to(torch.float32),
             discounts=discounts.to(torch.float32),
             next_observations=self._observations(row, start + length, after_a_step=True),
         )
+        if out is None:
+            return batch
+        for place, found in zip(out, batch, strict=True):
+            place.copy_(found)
+        return out
 
-    def sample(self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY) -> Batch:
+    def sample(
+        self,
+        seeds: Tensor,
+        counter: int | Tensor,
+        batch_size: int,
+        stream: Stream = Stream.REPLAY,
+        out: Batch | None = None,
+    ) -> Batch:
         """Draw ``batch_size`` transitions of every run: :meth:`fetch` of :meth:`indices`."""
-        return self.fetch(*self.indices(seeds, counter, batch_size, stream))
+        self._check_ready()
+        return self.fetch(*self.indices(seeds, counter, batch_size, stream), out)
+
+    def _check_ready(self) -> None:
+        if not self.ready:
+            raise ValueError(f"nothing to sample yet: {self.added - self._floor} steps were added")
 
     def segment(self, start: int, end: int) -> dict[str, Tensor]:
         """Copy transitions ``[start, end)`` of all environments to the host; what is copied never changes again.
@@ -304,7 +360,7 @@ class Replay:
         slot = self._slot(row, local)
         held = number >= self._first[:, None] - self.spec.stack + 1
         ends = self._ends[slot] * held
-        final = self._slot(row, local + 1)[ends & _TRUNCATED > 0]
+        final = self._slot(row, local + 1)[ends & TRUNCATED > 0]
         return {
             "frames": self._frames[torch.where(held, slot, self._nothing)].cpu(),
             "actions": (self._actions[slot] * held).cpu(),
@@ -363,6 +419,7 @@ class Replay:
         if self.added != added:
             raise UserError(f"the saved replay is not whole: it ends before transition {self.added}, not {added}")
         device = self._head.device
+        self._added.fill_(added)
         ages = state["ages"].to(device)
         self._put(self._base + self._head, state["frames"].to(device), ages)
         if segments:
@@ -377,11 +434,11 @@ class Replay:
         longest = min(self._layout.starts, self._layout.slots // 2 - 1)
         device = self._head.device
         row = torch.arange(self._head.numel(), device=device)[:, None]
-        finals = torch.nonzero(segment["ends"] & _TRUNCATED)[:, 1]  # in the order of the final frames
+        finals = torch.nonzero(segment["ends"] & TRUNCATED)[:, 1]  # in the order of the final frames
         for begin in range(0, segment["ends"].shape[1], longest):
             part = slice(begin, begin + longest)
             ends = segment["ends"][:, part].to(device)
-            cut = ends & _TRUNCATED > 0
+            cut = ends & TRUNCATED > 0
             used = (1 + cut.to(torch.int64)).cumsum(dim=1)
             local = self._head[:, None] + used - 1 - cut.to(torch.int64)
             slot = self._slot(row, local)
@@ -412,7 +469,7 @@ class Replay:
         # from the transition's slot to the newest; transitions that do not exist yet are nowhere
         start = self._starts.gather(1, (transition % self._layout.starts)[:, None])[:, 0]
         distance = (self._head - start) % self._layout.slots
-        return torch.where(transition < self.added, distance, 0)
+        return torch.where(transition < self._added, distance, 0)
 
     def _observations(self, row: Tensor, local: Tensor, after_a_step: bool = False) -> Tensor:
         age = self._ages[self._slot(row, local)].to(torch.int64)

@@ -56,9 +56,19 @@ def bits(seed: Words, stream: Stream, *counters: Words) -> NDArray[np.uint64]:
     >>> int(bits(7, Stream.EPISODE, 0, 1)) == int(bits(7, Stream.EPISODE, 0, np.arange(2))[1])
     True
     """
-    state = np.zeros((), np.uint64)
+    return further(np.zeros((), np.uint64), seed, int(stream), *counters)
+
+
+def further(state: NDArray[np.uint64], *words: Words) -> NDArray[np.uint64]:
+    """:func:`bits` of a key whose first words gave ``state``: what is common to many keys is computed once.
+
+    Examples
+    --------
+    >>> int(further(bits(7, Stream.EPISODE), 0, 1)) == int(bits(7, Stream.EPISODE, 0, 1))
+    True
+    """
     with np.errstate(over="ignore"):  # wrapping around is the point
-        for word in (seed, int(stream), *counters):
+        for word in words:
             state = _mix(state + np.uint64(_GAMMA) * (_as_uint64(word) + np.uint64(1)))
     return state
 

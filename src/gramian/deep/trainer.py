@@ -6,7 +6,7 @@ gives back what happened; whoever wants a log, a picture or a checkpoint takes i
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,13 +16,17 @@ from torch import Tensor
 from gramian.deep.batch import Batch
 from gramian.deep.config import Config
 from gramian.deep.environments import Environments
+from gramian.deep.graphs import Execution, pick_execution
+from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import Kind as NetworkKind
 from gramian.deep.networks import NetworkSpec
 from gramian.deep.observations import FrameStack, ObservationSpec
+from gramian.deep.pipeline import DevicePipeline, HostPipeline, Pipeline
 from gramian.deep.replay import Replay
 from gramian.deep.schedules import epsilon_at, updates_at
 from gramian.deep.streams import Stream
+from gramian.errors import UserError
 
 NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
 """The network made for each kind of game."""
@@ -88,6 +92,8 @@ class Trainer:
         Where the replay lies; the learner's device where it is not given.
     dtype
         Of the networks.
+    execution
+        How the work reaches a GPU, see `gramian.deep.graphs`.
 
     Examples
     --------
@@ -109,15 +115,15 @@ class Trainer:
         device: torch.device | str = "cpu",
         replay_device: torch.device | str | None = None,
         dtype: torch.dtype = torch.float32,
+        execution: Execution | Literal["auto"] = "auto",
     ) -> None:
         settings, runs = config.settings, config.runs
         self.config = config
         self.device = torch.device(device)
-        self._replay_device = self.device if replay_device is None else torch.device(replay_device)
         seeds = [run.seed for run in runs]
         self.environments = environments
         counts = self.environments.actions.tolist()
-        self.learner = Learner(
+        learner = Learner(
             network_spec(config, self.environments.observation, max(counts)),
             LearnerConfig(
                 learning_rate=tuple(
@@ -136,19 +142,23 @@ class Trainer:
             device=self.device,
             dtype=dtype,
         )
-        self.replay = Replay(
-            self.environments.observation,
-            len(runs),
-            settings.envs_per_run,
-            settings.replay_capacity,
-            n_step=settings.n_step,
-            gamma=settings.gamma,
-            device=self._replay_device,
+        observation, sizes = self.environments.observation, (len(runs), settings.envs_per_run, settings.replay_capacity)
+        replay = (
+            HostReplay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma)
+            if torch.device(replay_device or self.device).type == "cpu"
+            else Replay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, device=self.device)
         )
-        self.stack = FrameStack(self.environments.observation, self.environments.shape, self.device)
+        stack = FrameStack(observation, self.environments.shape, self.device)
+        self.execution = pick_execution(execution, self.device)
+        self.pipeline: Pipeline
+        if self.device.type == "cuda":
+            self.pipeline = DevicePipeline(learner, replay, stack, seeds, settings.batch_size, self.execution)
+        elif isinstance(replay, HostReplay):
+            self.pipeline = HostPipeline(learner, replay, stack, seeds, settings.batch_size)
+        else:
+            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
         self.agent_steps = 0
         """Agent steps that each run has taken, over all its environments."""
-        self._seeds = torch.tensor(seeds, dtype=torch.int64, device=self._replay_device)
         # Updates that fell due while a replay that was not saved filled up again; they are never made up for.
         self._dropped_updates = 0
         self._learns_from = 0
@@ -157,9 +167,30 @@ class Trainer:
         self._raw, self._clipped = np.zeros((2, *self.environments.shape))
         self._lengths = np.zeros(self.environments.shape, np.int64)
         first = self.environments.reset()
-        frames = torch.from_numpy(first.frames)
-        self.replay.begin(frames.to(self._replay_device))
-        self.stack.push(frames.to(self.device), torch.from_numpy(first.started).to(self.device))
+        self.pipeline.begin(first.frames, first.started)
+
+    @property
+    def learner(self) -> Learner:
+        """The learner, with nothing under way."""
+        self.pipeline.settle()
+        return self.pipeline.learner
+
+    @property
+    def replay(self) -> Replay:
+        """The replay, with nothing under way."""
+        self.pipeline.settle()
+        return self.pipeline.replay
+
+    @property
+    def stack(self) -> FrameStack:
+        """What the actors see, with nothing under way."""
+        self.pipeline.settle()
+        return self.pipeline.stack
+
+    @property
+    def updates(self) -> int:
+        """Updates of each run so far."""
+        return self.pipeline.learner.updates
 
     @property
     def done(self) -> bool:
@@ -177,32 +208,35 @@ class Trainer:
         return epsilon_at(self.config.settings, self.agent_steps)
 
     def step(self) -> list[Episode]:
-        """Act once in every environment, store what came of it, do the updates that are due.
+        """Act once in every environment, store what came of it, and learn while the environments are at work.
+
+        An update that falls due by this step's transitions is done in the next step; see `gramian.deep.pipeline`.
 
         Returns
         -------
         list of Episode
             The games that ended by this step.
         """
-        settings = self.config.settings
-        actions = self.learner.act(self.stack.observations, self.epsilon, self.replay.added)
-        outcome = self.environments.step(actions.cpu().numpy())
+        settings, pipeline, environments = self.config.settings, self.pipeline, self.environments
+        learns = self._draw()
+        actions = pipeline.act(self.epsilon, pipeline.replay.added)
+        environments.send(actions)
+        if learns:
+            pipeline.learn()
+        outcome = environments.recv()
         rewards = np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
-        terminal = outcome.terminated | outcome.life_lost if settings.terminal_on_life_loss else outcome.terminated
-
-        frames = torch.from_numpy(outcome.frames).to(self.device)
-        self.replay.add(
-            actions.to(self._replay_device),
-            self._stored(rewards),
-            self._stored(terminal),
-            self._stored(outcome.truncated),
-            frames.to(self._replay_device),
-            self._stored(outcome.started),
-            self._stored(outcome.final_frames) if outcome.truncated.any() else None,
+        pipeline.observe(
+            actions=actions,
+            rewards=rewards,
+            terminal=outcome.terminated | outcome.life_lost if settings.terminal_on_life_loss else outcome.terminated,
+            truncated=outcome.truncated,
+            started=outcome.started,
+            frames=outcome.frames,
+            final_frames=outcome.final_frames,
         )
-        self.stack.push(frames, torch.from_numpy(outcome.started).to(self.device))
         self.agent_steps += settings.envs_per_run
-        self._learn()
+        if self.done and self._draw():  # nobody comes after it
+            pipeline.learn()
 
         self._raw += outcome.rewards
         self._clipped += rewards
@@ -211,8 +245,9 @@ class Trainer:
 
     def diagnose(self) -> dict[str, NDArray[np.float64]]:
         """What the logs record of each run, ``[P]`` each, from a batch that is drawn for this purpose alone."""
-        batch = self._sample(self.learner.updates, Stream.DIAGNOSE)
-        numbers = self.learner.diagnose(batch)
+        learner, replay = self.learner, self.replay
+        batch = replay.sample(self.pipeline.seeds, learner.updates, self.config.settings.batch_size, Stream.DIAGNOSE)
+        numbers = learner.diagnose(Batch(*(tensor.to(self.device) for tensor in batch)))
         together = torch.stack(list(numbers.values())).double().cpu().numpy()
         return dict(zip(numbers, together, strict=True))
 
@@ -229,6 +264,7 @@ class Trainer:
         named |= {f"replay.{name}": tensor for name, tensor in self.replay.state().items()}
         named |= {
             "stack": self.stack.frames.cpu(),
+            "acting": self.pipeline.acting.cpu(),
             "games": torch.from_numpy(self._games),
             "raw_returns": torch.from_numpy(self._raw),
             "clipped_returns": torch.from_numpy(self._clipped),
@@ -279,6 +315,7 @@ class Trainer:
             segments,
         )
         self.stack.frames.copy_(state["stack"])
+        self.pipeline.acting.copy_(state["acting"])
         self._games[:] = state["games"].numpy()
         self._raw[:] = state["raw_returns"].numpy()
         self._clipped[:] = state["clipped_returns"].numpy()
@@ -286,27 +323,25 @@ class Trainer:
         self.agent_steps, self._dropped_updates, self._learns_from = state["counters"].tolist()
         if self.agent_steps and not len(segments):
             self._learns_from = self.agent_steps + self.config.settings.prefill_agent_steps
+        self.pipeline.settle()
 
     def close(self) -> None:
         """Stop the emulators."""
         self.environments.close()
 
-    def _stored(self, array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(array).to(self._replay_device)
-
-    def _learn(self) -> None:
-        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates
-        if self.agent_steps < self._learns_from:
-            self._dropped_updates += due - self.learner.updates
-            return
-        while self.learner.updates < due:
-            self.learner.update(self._sample(self.learner.updates, Stream.REPLAY))
-
-    def _sample(self, counter: int, stream: Stream) -> Batch:
-        batch = self.replay.sample(self._seeds, counter, self.config.settings.batch_size, stream)
-        if self._replay_device == self.device:
-            return batch
-        return Batch(*(tensor.to(self.device) for tensor in batch))
+    def _draw(self) -> bool:
+        """Draw the batch of the update that is due, if one is, and do those before it where several are."""
+        pipeline = self.pipeline
+        updates = pipeline.learner.updates
+        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - updates
+        if due and self.agent_steps < self._learns_from:
+            self._dropped_updates += due
+            return False
+        for number in range(due):
+            pipeline.draw()
+            if number < due - 1:
+                pipeline.learn()
+        return due > 0
 
     def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
         episodes = [

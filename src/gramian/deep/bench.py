@@ -1,0 +1,160 @@
+"""How fast a population trains here, and where the time of a step goes."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from gramian.deep.config import Config
+from gramian.deep.environments import Environments
+from gramian.deep.graphs import Execution
+from gramian.deep.pipeline import DevicePipeline
+from gramian.deep.trainer import Trainer, make_environments
+
+WARM_UP_UPDATES = 20
+PIECES = ("draw", "act", "send", "learn", "recv", "observe")
+"""The pieces of a step, in their order."""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What was measured."""
+
+    agent_steps_per_second: float
+    """Of the whole loop, over all runs."""
+    emulator_steps_per_second: float
+    """Of the same environments alone, with random actions."""
+    seconds_to_first_update: float
+    """From nothing, the prefill apart: environments, compilation, recording."""
+    microseconds: dict[str, float]
+    """Of the host in each piece of a step; ``other`` is the rest of the loop."""
+    device_microseconds: dict[str, float]
+    """Of the GPU for each piece of work, alone; empty on a CPU."""
+
+
+def measure(
+    config: Config,
+    seconds: float,
+    *,
+    device: torch.device,
+    threads: int = 0,
+    execution: Execution = "eager",
+    report: Callable[[str], object] = str,
+) -> Speed:
+    """Train a population for some seconds and look at the clock.
+
+    The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved.
+
+    Examples
+    --------
+    >>> from gramian.deep.arms import Arm
+    >>> from gramian.deep.config import load_preset, population
+    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
+    >>> measure(config, 0.1, device=torch.device("cpu")).agent_steps_per_second > 0
+    True
+    """
+    settings = replace(
+        config.settings,
+        prefill_agent_steps=max(config.settings.batch_size, 256),
+        epsilon_decay_agent_steps=1,
+        frames=2**62,
+    )
+    config = replace(config, settings=settings)
+    report("environments alone")
+    emulator = _emulator_rate(make_environments(config, threads), seconds)
+    began = time.perf_counter()
+    report("first updates: compiling")
+    trainer = Trainer(config, make_environments(config, threads), device=device, execution=execution)
+    try:
+        prefill = 0.0
+        while trainer.updates < 1:
+            before = time.perf_counter()
+            trainer.step()
+            if trainer.agent_steps < settings.prefill_agent_steps:
+                prefill += time.perf_counter() - before
+        trainer.pipeline.settle()
+        first = time.perf_counter() - began - prefill
+        while trainer.updates < WARM_UP_UPDATES:
+            trainer.step()
+        report("training")
+        rate, pieces = _loop_rate(trainer, seconds)
+        return Speed(rate, emulator, first, pieces, _device_times(trainer))
+    finally:
+        trainer.close()
+
+
+def _emulator_rate(environments: Environments, seconds: float) -> float:
+    try:
+        environments.reset()
+        count = int(np.prod(environments.shape))
+        actions = np.random.default_rng(0).integers(0, environments.actions.min(), (1024, *environments.shape))
+        steps, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            environments.step(actions[steps % len(actions)])
+            steps += 1
+        return steps * count / (time.perf_counter() - began)
+    finally:
+        environments.close()
+
+
+def _loop_rate(trainer: Trainer, seconds: float) -> tuple[float, dict[str, float]]:
+    """Agent steps per second, and the host's microseconds a step in each piece."""
+    spent = dict.fromkeys(PIECES, 0.0)
+    trainer.pipeline.settle()
+    with _timed(trainer, spent):
+        steps, began = 0, time.perf_counter()
+        while time.perf_counter() - began < seconds:
+            trainer.step()
+            steps += 1
+        trainer.pipeline.settle()
+        total = time.perf_counter() - began
+    spent["other"] = total - sum(spent.values())
+    count = int(np.prod(trainer.environments.shape))
+    return steps * count / total, {name: 1e6 * value / steps for name, value in spent.items()}
+
+
+@contextmanager
+def _timed(trainer: Trainer, spent: dict[str, float]) -> Iterator[None]:
+    """Let the pieces of a step look at the clock."""
+    owners: list[tuple[object, str]] = [(trainer.pipeline, name) for name in ("draw", "act", "learn", "observe")]
+    owners += [(trainer.environments, name) for name in ("send", "recv")]
+
+    def watched(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **named: Any) -> Any:
+            began = time.perf_counter()
+            try:
+                return work(*arguments, **named)
+            finally:
+                spent[name] += time.perf_counter() - began
+
+        return run
+
+    for owner, name in owners:
+        setattr(owner, name, watched(name, getattr(owner, name)))
+    try:
+        yield
+    finally:
+        for owner, name in owners:
+            delattr(owner, name)
+
+
+def _device_times(trainer: Trainer, repetitions: int = 100) -> dict[str, float]:
+    pipeline = trainer.pipeline
+    if not isinstance(pipeline, DevicePipeline):
+        return {}
+    pipeline.settle()
+    times = {}
+    for name, launch in pipeline.launches.items():
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        launch()
+        begin.record()
+        for _ in range(repetitions):
+            launch()
+        end.record()
+        end.synchronize()
+        times[name] = 1e3 * begin.elapsed_time(end) / repetitions
+    return times

@@ -1,0 +1,106 @@
+"""``gramian bench``."""
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import tyro
+
+from gramian.deep.arms import parse_arm
+from gramian.deep.bench import measure
+from gramian.deep.commands import PRESET_FOR
+from gramian.deep.config import Config, load_preset, population
+from gramian.deep.games import find_game
+from gramian.deep.graphs import Execution, compare, pick_execution
+from gramian.deep.session import pick_device
+from gramian.errors import UserError
+
+TOLERANCE = 1e-5
+"""Largest relative difference that graphed and eager weights may have after ten updates."""
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What to measure."""
+
+    game: tyro.conf.Positional[str] = "seaquest"
+    """As for 'gramian train'."""
+    runs: int = 1
+    """Size of the population."""
+    arm: str = "dqn"
+    """As for 'gramian train'."""
+    preset: str = ""
+    """The default goes with the game."""
+    envs_per_run: int = 1
+    """Environments of each run."""
+    replay_capacity: int = 10_000
+    """Transitions kept for each run."""
+    seconds: float = 10.0
+    """Of each measurement."""
+    device: str = "auto"
+    """cpu, cuda or auto."""
+    execution: Execution | Literal["auto"] = "auto"
+    """How the work reaches a GPU; auto is compiled."""
+    torch_threads: int = 1
+    """Threads of torch on the CPU."""
+    check: bool = False
+    """Measure nothing: show that compiled and graphed updates give the weights of eager ones. Needs CUDA."""
+
+
+def bench_command(options: BenchOptions) -> int:
+    """Measure how fast a population trains here, and where the time of a step goes."""
+    device = pick_device(options.device)
+    if options.check:
+        return _check(device)
+    for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
+        if number < 1:
+            raise UserError(f"--{option} {number} is too small; give 1 or more")
+    if not 0 < options.seconds < 3600:
+        raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
+    torch.set_num_threads(options.torch_threads)
+    game = find_game(options.game)
+    preset = options.preset or PRESET_FOR[game.kind]
+    settings = replace(load_preset(preset), envs_per_run=options.envs_per_run, replay_capacity=options.replay_capacity)
+    arm = parse_arm(options.arm, settings.kappa)
+    config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
+    execution = pick_execution(options.execution, device)
+    print(
+        f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
+        f"on {device} ({execution}), torch {torch.__version__}"
+    )
+    speed = measure(
+        config,
+        options.seconds,
+        device=device,
+        execution=execution,
+        report=lambda line: print(f"gramian: {line}", file=sys.stderr),
+    )
+    share = speed.agent_steps_per_second / speed.emulator_steps_per_second
+    print(f"whole loop          {speed.agent_steps_per_second:12,.0f} agent steps/s")
+    print(f"environments alone  {speed.emulator_steps_per_second:12,.0f} agent steps/s; the loop reaches {share:.0%}")
+    print(f"first update after  {speed.seconds_to_first_update:12.1f} s, the prefill apart")
+    total = sum(speed.microseconds.values())
+    print("\npiece of a step     µs of the host     share")
+    for name, value in speed.microseconds.items():
+        print(f"{name:<18}{value:16.1f}{value / total:10.0%}")
+    if speed.device_microseconds:
+        print("\nwork of the GPU     µs, alone")
+        for name, value in speed.device_microseconds.items():
+            print(f"{name:<18}{value:11.1f}")
+    return 0
+
+
+def _check(device: torch.device) -> int:
+    if device.type != "cuda":
+        raise UserError("--check compares CUDA graphs with eager updates, and there is no CUDA here")
+    code = 0
+    for execution in ("graphed", "compiled"):
+        difference = compare(device, updates=10, execution=execution)
+        fine = difference <= TOLERANCE
+        code |= not fine
+        print(
+            f"{execution:<9} against eager after 10 updates: largest relative difference of a parameter "
+            f"{difference:.1e}, {'within' if fine else 'MORE THAN'} {TOLERANCE:.0e}"
+        )
+    return code

@@ -1,0 +1,123 @@
+"""A GPU does in its two queues what the host does one after the other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from gramian.deep.arms import Arm
+from gramian.deep.config import Config, load_preset, population
+from gramian.deep.graphs import compare
+from gramian.deep.host_replay import HostReplay
+from gramian.deep.learner import Learner, LearnerConfig
+from gramian.deep.networks import NetworkSpec
+from gramian.deep.observations import FrameStack, ObservationSpec
+from gramian.deep.pipeline import HostPipeline, Transition
+from gramian.deep.trainer import Trainer, make_environments
+
+needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+
+def config(envs_per_run=1, game="minatar/breakout", preset="minatar"):
+    settings = replace(
+        load_preset(preset),
+        frames=400 if preset == "minatar" else 1600,
+        prefill_agent_steps=100,
+        replay_capacity=150,
+        envs_per_run=envs_per_run,
+        epsilon_decay_agent_steps=50,
+        target_period_agent_steps=40,
+    )
+    return Config(preset, settings, population([game], [Arm("dqn"), Arm("gram", 0.1)], [0, 1]))
+
+
+def trained(settings, **options):
+    trainer = Trainer(settings, make_environments(settings), dtype=torch.float64, **options)
+    episodes = []
+    while not trainer.done:
+        episodes += trainer.step()
+    trainer.close()
+    return trainer, episodes
+
+
+@needs_cuda
+@pytest.mark.parametrize("replay_device", ["cuda", "cpu"])
+@pytest.mark.parametrize("envs_per_run", [1, 3])
+@pytest.mark.parametrize("execution", ["eager", "graphed", "compiled"])
+def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, envs_per_run, replay_device):
+    settings = config(envs_per_run)
+    on_host, episodes = trained(settings)
+    on_device, same = trained(settings, device="cuda", replay_device=replay_device, execution=execution)
+    assert same == episodes
+    assert on_device.updates == on_host.updates
+    torch.testing.assert_close(on_device.learner.state.online.cpu(), on_host.learner.state.online, rtol=0, atol=1e-9)
+    torch.testing.assert_close(on_device.pipeline.acting.cpu(), on_host.pipeline.acting, rtol=0, atol=1e-9)
+
+
+@needs_cuda
+def test_a_resumed_population_on_a_gpu_is_the_one_that_was_never_interrupted():
+    settings = config()
+    whole, _ = trained(settings, device="cuda", execution="graphed")
+    first = Trainer(settings, make_environments(settings), dtype=torch.float64, device="cuda", execution="graphed")
+    for _ in range(250):
+        first.step()
+    state, runs = first.state(), first.run_states()
+    segments = [part for _, _, part in first.segments(None)]
+    second = Trainer(settings, make_environments(settings), dtype=torch.float64, device="cuda", execution="graphed")
+    second.restore(state, runs, segments)
+    while not second.done:
+        second.step()
+    assert torch.equal(second.learner.state.online, whole.learner.state.online)
+
+
+@needs_cuda
+@pytest.mark.parametrize("execution", ["graphed", "compiled"])
+def test_graphed_updates_give_the_weights_of_eager_ones(execution):
+    assert compare(torch.device("cuda"), updates=10, execution=execution) <= 1e-5
+
+
+def host_pipeline(epsilon_seed=0):
+    spec = ObservationSpec((4,), np.float32, 1)
+    learner = Learner(
+        NetworkSpec("mlp", (4,), actions=3, features_dim=8),
+        LearnerConfig(),
+        [epsilon_seed, 9],
+        [Arm("dqn")] * 2,
+        [3, 2],
+    )
+    replay = HostReplay(spec, 2, 2, 50)
+    return HostPipeline(learner, replay, FrameStack(spec, (2, 2)), [epsilon_seed, 9], 8)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0])
+def test_the_host_s_actors_choose_as_the_learner_does(epsilon):
+    pipeline = host_pipeline()
+    frames = np.random.default_rng(0).normal(size=(2, 2, 4)).astype(np.float32)
+    pipeline.begin(frames, np.ones((2, 2), np.bool_))
+    for step in range(50):
+        expected = pipeline.learner.act(torch.from_numpy(frames), epsilon, step)
+        assert np.array_equal(pipeline.act(epsilon, step), expected.numpy())
+
+
+def test_the_actors_lack_the_newest_update_and_no_other():
+    settings = config()
+    trainer = Trainer(settings, make_environments(settings))
+    before = trainer.learner.state.online.clone()
+    while trainer.updates < 3:
+        updates, online = trainer.updates, trainer.learner.state.online.clone()
+        trainer.step()
+        if trainer.updates > updates:
+            before = online
+        assert torch.equal(trainer.pipeline.acting, before)
+    assert not torch.equal(trainer.pipeline.acting, trainer.learner.state.online)
+    trainer.close()
+
+
+def test_the_fields_of_a_transition_lie_in_one_piece_of_memory_without_overlapping():
+    transition = Transition(FrameStack(ObservationSpec((5, 7), np.uint8, 4), (3, 2)))
+    for number, field in enumerate(transition.fields.values(), start=1):
+        field.fill_(number)
+    for number, field in enumerate(transition.fields.values(), start=1):
+        assert (field == torch.tensor(number).to(field.dtype)).all()
+        assert field.untyped_storage().data_ptr() == transition.memory.untyped_storage().data_ptr()
