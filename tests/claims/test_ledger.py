@@ -163,7 +163,7 @@ def test_no_verdict_from_an_empty_table(claim, results):
 def test_a_table_without_a_column_or_with_words_for_numbers_is_refused(results):
     path = results / CONTRASTS
     edit(path, {"copies": "1", "question": "beyond the norm penalty"}, {"low": "a lot"})
-    with pytest.raises(UserError, match="'a lot' in column low of the table .* is no number"):
+    with pytest.raises(UserError, match=r"'a lot' in column low of the table .* is no number"):
         verdict("mountain-car-gain", results)
     path.write_text(path.read_text().replace(",low,", ",least,", 1))
     with pytest.raises(UserError, match="has no column low; it has copies, question"):
