@@ -101,6 +101,15 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     ------
     UserError
         If a table that is not awaited is missing, or any table is empty, lacks a column or a row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> (claim,) = [claim for claim in load_ledger() if claim.id == "median-score"]
+    >>> entry = judge(claim, Tables(Path(tempfile.mkdtemp())))
+    >>> entry.verdict, entry.judgements[0].reason
+    ('not yet run', 'awaits `results/atari/scores.csv`')
     """
     judgements = [_judge(part, tables) for part in claim.parts]
     counting = {found.verdict for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere}

@@ -9,7 +9,13 @@ from gramian.claims.rules import VERDICTS, Judgement
 
 
 def page(entries: Sequence[Entry]) -> str:
-    """The whole page: what the verdicts mean, an overview, a section for each claim, and what is awaited."""
+    """The whole page: what the verdicts mean, an overview, a section for each claim, and what is awaited.
+
+    Examples
+    --------
+    >>> page([]).splitlines()[0]
+    '# The claims of the paper'
+    """
     body = "\n".join([*_meanings(entries), *_overview(entries), *_sections(entries)])
     return f"{_text('introduction.md')}\n{body}\n{_text('awaited.md')}"
 

@@ -25,9 +25,18 @@ class Quantity(Protocol):
 
 @dataclass(frozen=True)
 class Column:
-    """One row's value, with its interval from two columns (``low``, ``high``) or from a standard error (``error``).
+    r"""One row's value, with its interval from two columns (``low``, ``high``) or from a standard error (``error``).
 
     The row is the one that fits ``where``; of several, that with the lowest number in the column ``least``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "t.csv").write_text("arm,steps,low,high\na,5,4,6\nb,9,7,11\n")
+    >>> print(Column("t.csv", "steps", low="low", high="high", where={"arm": "b"}).number(Tables(folder)))
+    9.0 [7.0, 11.0]
     """
 
     table: str

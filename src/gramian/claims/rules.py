@@ -87,6 +87,18 @@ class Effect:
 
     ``beyond`` is the arm less the control; it must lie on that side of ``beyond_null``. The verdict is *reproduced*
     where both do, *confounded* where the effect does and ``beyond`` does not, else *not reproduced*.
+
+    Examples
+    --------
+    A quantity is anything that has a number; the paper claims a gain, and the control has it too:
+
+    >>> from dataclasses import make_dataclass
+    >>> from pathlib import Path
+    >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
+    >>> gain, beyond = Known(Number(-314.0, -344.0, -287.0)), Known(Number(1.0, -13.0, 15.0))
+    >>> rule = Effect("steps less plain", gain, "steps less the control", beyond, "falls")
+    >>> rule.judge(Tables(Path("results"))).verdict, len(rule.quantities())
+    ('confounded', 2)
     """
 
     label: str

@@ -54,9 +54,21 @@ def find_arm(names: set[str], kind: str, table: str) -> str:
 
 @dataclass(frozen=True)
 class Measure:
-    """Mean of a measure over the seeds of an arm, less that of another arm or less another measure of the same runs.
+    r"""Mean of a measure over the seeds of an arm, less that of another arm or less another measure of the same runs.
 
     Intervals are Student's t: Welch's for two arms, of the pairs for two measures.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = [f"pong,{arm},{seed},500,sparsity,{value}" for arm, seed, value in
+    ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.32)]]
+    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows]))
+    >>> denser = Measure("m.csv", "pong", "gram", "sparsity", minus_arm="dqn")
+    >>> print(denser.number(Tables(folder)), "|", denser.sample(Tables(folder)))
+    −0.40 [−0.46, −0.34] | one game, 2 seeds, 500 agent steps
     """
 
     table: str

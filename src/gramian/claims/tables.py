@@ -18,22 +18,31 @@ class MissingRowsError(UserError):
 
 
 class Tables:
-    """The CSV files below a folder, read when they are asked for."""
+    r"""The CSV files below a folder, read when they are asked for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "scores.csv").write_text("arm,seed,score\ndqn,0,1.5\ngram,0,2.5\n")
+    >>> tables = Tables(folder)
+    >>> len(tables.rows("scores.csv"))
+    2
+    >>> (row,) = tables.select("scores.csv", {"arm": "gram", "seed": 0})
+    >>> tables.number("scores.csv", row, "score")
+    2.5
+    >>> tables.rows("curves.csv")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gramian.claims.tables.MissingTableError: there is no table '...curves.csv'; no verdict without a table: ...
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._read: dict[str, list[Row]] = {}
 
     def rows(self, name: str) -> list[Row]:
-        r"""All rows of a table.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "scores.csv").write_text("arm,score\ndqn,1\ngram,2\n")
-        >>> Tables(folder).rows("scores.csv")[1]
-        {'arm': 'gram', 'score': '2'}
+        """All rows of a table.
 
         Raises
         ------

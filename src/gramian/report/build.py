@@ -13,7 +13,7 @@ from gramian.study.store import read_planned, read_study
 
 
 def build(folder: str | Path, out: str | Path, options: Options | None = None) -> Path:
-    """Write the report of a study: a page, figures, tables and every run's scores.
+    r"""Write the report of a study: a page, figures, tables and every run's scores.
 
     Parameters
     ----------
@@ -34,6 +34,17 @@ def build(folder: str | Path, out: str | Path, options: Options | None = None) -
     ------
     UserError
         If the study cannot be read, or ``out`` cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from gramian.study.store import write_import
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = [f"{arm},Pong,{seed},{frames},-20" for arm in ("dqn", "ours") for seed in (0, 1) for frames in (4, 8)]
+    >>> _ = (folder / "theirs.csv").write_text("\n".join(["arm,game,seed,frames,return", *rows]))
+    >>> _ = write_import(folder / "theirs.csv", folder / "study")
+    >>> build(folder / "study", folder / "report", Options(replicates=100)).name
+    'index.html'
     """
     options = options or Options()
     study = read_study(folder)
