@@ -48,6 +48,7 @@ class Part:
     needs: Mapping[str, int]
     """The fewest seeds, frames (agent steps for measures) and games that a verdict takes."""
     command: str
+    """What makes its tables, a command a line."""
 
 
 @dataclass(frozen=True)

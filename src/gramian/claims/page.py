@@ -47,8 +47,9 @@ def _sections(entries: Sequence[Entry]) -> Iterator[str]:
         remark = claim.remarks.get(entry.verdict, "")
         yield from (f"**{_capital(entry.verdict)}.** {remark}".strip(), "")
         yield from (f"*The paper* ({claim.source}): {claim.says}", "")
-        yield from (f"*What we ran*: {entry.ran}", "")
-        commands = dict.fromkeys(part.command for part in claim.parts if part.command)
+        was_run = any(judgement.numbers for judgement in entry.judgements)
+        yield from (f"*What {'we ran' if was_run else 'is to be run'}*: {entry.ran}", "")
+        commands = dict.fromkeys(line for part in claim.parts for line in part.command.splitlines())
         yield from ("```bash", *commands, "```", "")
         yield from (f"*The control*: {claim.control}", "")
         for part, judgement in zip(claim.parts, entry.judgements, strict=True):
