@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+import gramian
 from tests.docs.pages import ROOT, blocks
 
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
@@ -91,3 +92,14 @@ def test_the_python_of_a_page_runs(page):
     code = blocks((ROOT / page).read_text(encoding="utf-8"), "python")
     for block in [block for block in code if "import" in block]:
         exec(compile(block, page, "exec"), {})
+
+
+def test_the_one_line_of_the_readme_trains_in_stable_baselines3():
+    sb3 = pytest.importorskip("stable_baselines3")
+    from stable_baselines3.common.envs import FakeImageEnv
+
+    (block,) = blocks((ROOT / "README.md").read_text(encoding="utf-8"), "python")
+    names = {"DQN": sb3.DQN, "gramian": gramian, "env": FakeImageEnv(screen_height=40, screen_width=40, n_channels=1)}
+    exec(compile(block.replace("5_000_000", "120"), "README.md", "exec"), names)
+    (hook,) = names["model"].q_net.features_extractor._forward_hooks.values()
+    assert hook.__self__.last.value > 0
