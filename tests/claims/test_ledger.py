@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from gramian.claims import Tables, judge, load_ledger, page
+from gramian.claims.rules import Statements
 from gramian.cli import main
 from gramian.errors import UserError
 
@@ -59,7 +60,8 @@ def test_every_claim_that_the_paper_makes_is_in_the_ledger():
 @pytest.mark.parametrize("claim", [f"proposition-{number}" for number in range(1, 7)])
 def test_a_proposition_stands_or_falls_with_its_statements(claim, results):
     table = results / "linear" / "theory.csv"
-    statements = CLAIMS[claim].parts[0].rule.claimed
+    rule = CLAIMS[claim].parts[0].rule
+    statements = [rule._rows(Tables(results), statement)[0]["statement"] for statement in rule.claimed]
     for statement in statements:
         edit(table, {"statement": statement}, {"verdict": "holds"})
     assert verdict(claim, results) == "reproduced"
@@ -197,3 +199,12 @@ def test_a_mistake_in_a_ledger_is_named(text, complaint):
     with pytest.raises(UserError) as error:
         load_ledger(f'[[claims]]\nid = "x"\n[[claims.parts]]\n{text}\n')
     assert complaint in str(error.value)
+
+
+def test_dots_in_a_statement_stand_for_any_words_of_one_statement(results):
+    fitting = Statements("linear/theory.csv", ["θe₁ᵀ is…with one feature left"])
+    assert fitting.judge(Tables(results)).verdict == "reproduced"
+    with pytest.raises(UserError, match="'h is Lipschitz…' fits 2 statements"):
+        Statements("linear/theory.csv", ["h is Lipschitz…"]).judge(Tables(results))
+    with pytest.raises(UserError, match="has no statement 'h is smooth'"):
+        Statements("linear/theory.csv", ["h is smooth"]).judge(Tables(results))

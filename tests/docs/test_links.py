@@ -12,7 +12,7 @@ LINK = re.compile(r"(?<!`)!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
 def links(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return LINK.findall(text)
+    return [*LINK.findall(text), *re.findall(r'<img src="([^"]+)"', text)]
 
 
 def anchors(page):

@@ -6,13 +6,15 @@ decorrelation.
 """
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from gramian.claims.number import Number, shown
 from gramian.claims.quantities import Quantity
-from gramian.claims.tables import MissingRowsError, Tables
+from gramian.claims.tables import MissingRowsError, Row, Tables
+from gramian.errors import UserError
 
 Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated", "not yet run"]
 VERDICTS: dict[Verdict, str] = {
@@ -53,7 +55,8 @@ class Rule(Protocol):
 class Statements:
     """Computed statements of a table, all of which must hold on every random process; otherwise *false as stated*.
 
-    ``claimed`` is what the paper says, ``beside`` what shows its limits; each is the statement's text in the table.
+    ``claimed`` is what the paper says, ``beside`` what shows its limits; each is a statement of the table, where
+    … stands for any words.
     """
 
     table: str
@@ -66,9 +69,9 @@ class Statements:
         """Reproduced where all that is claimed holds."""
         failed, numbers = [], []
         for statement in (*self.claimed, *self.beside):
-            rows = tables.select(self.table, {"statement": statement})
+            rows = self._rows(tables, statement)
             held = sum(row["verdict"] == "holds" for row in rows)
-            text = self.wording.get(statement, statement)
+            text = self.wording.get(statement, rows[0]["statement"])
             numbers.append((text, f"holds on {held} of {len(rows)} processes; on the first: {rows[0]['computed']}"))
             if statement in self.claimed and held < len(rows):
                 failed.append(text)
@@ -79,6 +82,17 @@ class Statements:
     def quantities(self) -> list[Quantity]:
         """None: statements are no numbers."""
         return []
+
+    def _rows(self, tables: Tables, statement: str) -> list[Row]:
+        """The rows of one statement, one for each process."""
+        pattern = re.compile(".*".join(map(re.escape, statement.split("…"))))
+        rows = [row for row in tables.rows(self.table) if pattern.fullmatch(row.get("statement", ""))]
+        found = {row["statement"] for row in rows}
+        if not rows:
+            raise MissingRowsError(f"the table '{tables.folder / self.table}' has no statement '{statement}'")
+        if len(found) > 1:
+            raise UserError(f"'{statement}' fits {len(found)} statements of the table '{tables.folder / self.table}'")
+        return rows
 
 
 @dataclass(frozen=True)
