@@ -6,6 +6,10 @@ import pytest
 
 from gramian.claims import Tables, judge, load_ledger
 from gramian.errors import UserError
+from gramian.report import Options, build
+from gramian.representation import tables
+from gramian.representation.tables import Measure
+from gramian.study.store import write_import
 from tests.claims.test_ledger import write
 
 CLAIMS = {claim.id: claim for claim in load_ledger()}
@@ -27,14 +31,14 @@ def scores(path, means, *, games=49, seeds=3, frames=20_000_000):
 
 
 def measures(path, values, *, game="seaquest", agent_steps=5_000_000):
-    """A ``measures.csv``: for each arm and measure the values of its seeds."""
+    """A ``measures.csv`` as ``gramian analyze`` writes it: for each arm and measure the values of its seeds."""
+    path.parent.mkdir(parents=True)
     rows = [
-        {"run": f"{arm}-s{seed}", "game": game, "arm": arm, "seed": seed, "agent_steps": agent_steps,
-         "measure": measure, "value": value}
+        Measure(f"{arm}-s{seed}", game, arm, seed, agent_steps, measure, value)
         for (arm, measure), found in values.items()
         for seed, value in enumerate(found)
-    ]  # fmt: skip
-    write(path, rows)
+    ]
+    tables.write(path, rows)
 
 
 def judged(claim, folder, part=0):
@@ -122,3 +126,20 @@ def test_two_coefficients_of_one_penalty_are_refused(tmp_path):
     measures(tmp_path / "atari/measures.csv", DENSER | {("gram:2", "sparsity"): [0.3, 0.3, 0.3]})
     with pytest.raises(UserError, match="several arms of gram: gram:1, gram:2; keep one"):
         judged("denser-features", tmp_path)
+
+
+def test_the_scores_of_a_report_are_read_as_they_are(tmp_path):
+    games = ["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
+    lines = [
+        f"{arm},minatar/{game},{seed},{frames},{mean + seed / 10}"
+        for arm, mean in (("dqn", 1), ("gram:10.24", 3), ("norm:1.0", 2))
+        for game in games
+        for seed in range(3)
+        for frames in (500_000, 1_000_000)
+    ]
+    (tmp_path / "theirs.csv").write_text("\n".join(["arm,game,seed,frames,return", *lines]))
+    write_import(tmp_path / "theirs.csv", tmp_path / "study")
+    build(tmp_path / "study", tmp_path / "results" / "minatar", Options(replicates=100))
+    found = judged("forty-of-49", tmp_path / "results", part=1)
+    assert found.verdict == "reproduced"
+    assert found.numbers[-1] == ("runs behind it", "5 games, 3 seeds, 1,000,000 frames")

@@ -172,6 +172,19 @@ def test_a_table_without_a_column_or_with_words_for_numbers_is_refused(results):
         verdict("mountain-car-gain", results)
 
 
+def test_a_table_of_statements_without_their_verdicts_is_refused(results):
+    path = results / "linear" / "theory.csv"
+    path.write_text(path.read_text().replace("verdict", "opinion", 1))
+    with pytest.raises(UserError, match="has no column verdict"):
+        verdict("proposition-1", results)
+
+
+def test_a_cost_of_nothing_has_no_slope(results):
+    edit(results / "cost/penalties.csv", {"device": "cpu", "axis": "d", "form": "gram"}, {"microseconds": "0"})
+    with pytest.raises(UserError, match="must be above 0 for a slope"):
+        verdict("linear-cost", results)
+
+
 def test_the_command_writes_the_page_and_refuses_without_leaving_one(results, tmp_path, capsys):
     out = tmp_path / "docs" / "claims.md"
     assert main(["claims", "--results", str(results), "--out", str(out)]) == 0

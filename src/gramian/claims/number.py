@@ -44,6 +44,8 @@ class Number:
             return shown(self.value)
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return f"{shown(self.value)} (no interval)"
+        if self.low == self.high:
+            return f"{shown(self.value)} [{shown(self.low)}, {shown(self.high)}]"
         places = max(0, 1 - math.floor(math.log10(self.high - self.low)))
         value, low, high = (_signed(f"{number:,.{places}f}") for number in (self.value, self.low, self.high))
         return f"{value} [{low}, {high}]"

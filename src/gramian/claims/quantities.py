@@ -161,8 +161,10 @@ class Exponent:
     def number(self, tables: Tables) -> Number:
         """The exponent."""
         rows = tables.select(self.table, self.where)
-        sizes = np.log([tables.number(self.table, row, self.over) for row in rows])
-        values = np.log([tables.number(self.table, row, self.value) for row in rows])
+        found = np.array([[tables.number(self.table, row, name) for name in (self.over, self.value)] for row in rows])
+        if not (found > 0).all():
+            raise UserError(f"{self.value} and {self.over} of the table '{self.table}' must be above 0 for a slope")
+        sizes, values = np.log(found).T
         if len(rows) < 3:
             raise UserError(f"{len(rows)} rows of the table '{self.table}' fit {dict(self.where)}; a slope needs three")
         line = scipy.stats.linregress(sizes, values)

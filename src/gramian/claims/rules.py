@@ -70,9 +70,10 @@ class Statements:
         failed, numbers = [], []
         for statement in (*self.claimed, *self.beside):
             rows = self._rows(tables, statement)
-            held = sum(row["verdict"] == "holds" for row in rows)
+            held = sum(tables.text(self.table, row, "verdict") == "holds" for row in rows)
+            computed = tables.text(self.table, rows[0], "computed")
             text = self.wording.get(statement, rows[0]["statement"])
-            numbers.append((text, f"holds on {held} of {len(rows)} processes; on the first: {rows[0]['computed']}"))
+            numbers.append((text, f"holds on {held} of {len(rows)} processes; on the first: {computed}"))
             if statement in self.claimed and held < len(rows):
                 failed.append(text)
         if failed:
@@ -86,7 +87,7 @@ class Statements:
     def _rows(self, tables: Tables, statement: str) -> list[Row]:
         """The rows of one statement, one for each process."""
         pattern = re.compile(".*".join(map(re.escape, statement.split("…"))))
-        rows = [row for row in tables.rows(self.table) if pattern.fullmatch(row.get("statement", ""))]
+        rows = [row for row in tables.rows(self.table) if pattern.fullmatch(tables.text(self.table, row, "statement"))]
         found = {row["statement"] for row in rows}
         if not rows:
             raise MissingRowsError(f"the table '{tables.folder / self.table}' has no statement '{statement}'")

@@ -97,12 +97,12 @@ class Measure:
 
     def _rows(self, tables: Tables, arm: str, measure: str) -> list[Row]:
         rows = tables.select(self.table, {"game": self.game})
-        name = find_arm({row["arm"] for row in rows}, arm, self.table)
+        name = find_arm({tables.text(self.table, row, "arm") for row in rows}, arm, self.table)
         return tables.select(self.table, {"game": self.game, "arm": name, "measure": measure})
 
     def _values(self, tables: Tables, arm: str, measure: str) -> dict[str, float]:
         rows = self._rows(tables, arm, measure)
-        return {row["seed"]: tables.number(self.table, row, "value") for row in rows}
+        return {tables.text(self.table, row, "seed"): tables.number(self.table, row, "value") for row in rows}
 
 
 def _mean(by_seed: dict[str, float]) -> Number:
@@ -167,6 +167,8 @@ class Scores:
 
     def _rows(self, tables: Tables, arm: str) -> list[Row]:
         rows = tables.rows(self.table)
+        for column in ("arm", "game", "seed", "state"):
+            tables.text(self.table, rows[0], column)
         name = find_arm({row["arm"] for row in rows}, arm, self.table)
         finished = [row for row in rows if row["arm"] == name and row["state"] in FINISHED]
         if not finished:

@@ -29,8 +29,8 @@ class Tables:
     >>> len(tables.rows("scores.csv"))
     2
     >>> (row,) = tables.select("scores.csv", {"arm": "gram", "seed": 0})
-    >>> tables.number("scores.csv", row, "score")
-    2.5
+    >>> tables.number("scores.csv", row, "score"), tables.text("scores.csv", row, "arm")
+    (2.5, 'gram')
     >>> tables.rows("curves.csv")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -78,6 +78,20 @@ class Tables:
             raise MissingRowsError(f"the table '{self.folder / name}' has no row with {wanted}")
         return chosen
 
+    def text(self, name: str, row: Row, column: str) -> str:
+        """The text in a column of a row.
+
+        Raises
+        ------
+        UserError
+            If the table has no such column.
+        """
+        text = row.get(column)
+        if text is None:
+            columns = ", ".join(column for column in row if column)
+            raise UserError(f"the table '{self.folder / name}' has no column {column}; it has {columns}")
+        return text
+
     def number(self, name: str, row: Row, column: str) -> float:
         """The number in a column of a row; NaN where the field is empty.
 
@@ -86,19 +100,12 @@ class Tables:
         UserError
             If the table has no such column, or the field is no number.
         """
-        text = self._field(name, row, column)
+        text = self.text(name, row, column)
         try:
             return float(text) if text else float("nan")
         except ValueError:
             raise UserError(f"'{text}' in column {column} of the table '{self.folder / name}' is no number") from None
 
     def _equal(self, name: str, row: Row, column: str, value: str | float) -> bool:
-        text = self._field(name, row, column)
+        text = self.text(name, row, column)
         return text == value if isinstance(value, str) else self.number(name, row, column) == value
-
-    def _field(self, name: str, row: Row, column: str) -> str:
-        text = row.get(column)
-        if text is None:
-            columns = ", ".join(column for column in row if column)
-            raise UserError(f"the table '{self.folder / name}' has no column {column}; it has {columns}")
-        return text
