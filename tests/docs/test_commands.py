@@ -14,7 +14,7 @@ import pytest
 import tyro
 
 from gramian.cli import COMMANDS, _load, main
-from tests.docs.pages import PAGES, ROOT, commands, name
+from tests.docs.pages import PAGES, ROOT, commands, name, shell_lines
 
 REGISTRY = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
 STORIES = REGISTRY["stories"]
@@ -23,6 +23,7 @@ COVERED = {command["page"]: command["test"] for command in REGISTRY["covered"]}
 FOREIGN = ("pip install ", "ray start ")
 """Not ours to test."""
 FOUND = {line: name(page) for page in PAGES for line in commands(page.read_text(encoding="utf-8"))}
+SHOWN = {line for page in PAGES for line in shell_lines(page.read_text(encoding="utf-8"))}
 
 
 def gramian_command(words):
@@ -34,8 +35,10 @@ def gramian_command(words):
 
 
 def is_a_mere_mention(line):
-    """A command named in the text without anything to run: ``gramian train``, ``gramian --help``."""
+    """A command named in the running text without anything to run: ``gramian train``, ``gramian --help``."""
     program, *words = shlex.split(line)
+    if line in SHOWN:
+        return False
     known, rest = gramian_command(words)
     is_group = len(words) == 1 and any(command.startswith(f"{words[0]} ") for command in COMMANDS)
     return program == "gramian" and (is_group or words == ["--help"] or (known and rest in ([], ["--help"])))

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT, name
+from tests.docs.pages import NOTES, PAGES, ROOT, name
 
 LINK = re.compile(r"(?<!`)!?\[(?:[^\]\[]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 
@@ -23,7 +23,7 @@ def anchors(page):
     return {*given, *(re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings)}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=name)
 def test_links_inside_lead_to_a_file_and_a_heading(page):
     for link in links(page):
         target, _, anchor = link.partition("#")
@@ -36,7 +36,7 @@ def test_links_inside_lead_to_a_file_and_a_heading(page):
             assert anchor in anchors(path), f"{name(page)} links to {link}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *NOTES], ids=name)
 def test_links_outside_are_well_formed(page):
     for link in [link for link in links(page) if "://" in link]:
         parts = urlsplit(link)
