@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
         "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
     ),
     "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
+    "claims": Command("judge the paper's claims by the tables in results/", "gramian.claims.commands:claims_command"),
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
@@ -50,7 +51,6 @@ COMMANDS: dict[str, Command] = {
     "study report": Command("write a study's report", "gramian.report.commands:report_command"),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
-    "claims": Command("judge the paper's claims by the tables in results/", "gramian.claims.commands:claims_command"),
     "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
 }
 
