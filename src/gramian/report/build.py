@@ -13,7 +13,7 @@ from gramian.study.store import read_planned, read_study
 
 
 def build(folder: str | Path, out: str | Path, options: Options | None = None) -> Path:
-    r"""Write the report of a study: a page, figures, tables and every run's scores.
+    """Write the report of a study: a page, figures, tables and every run's scores.
 
     Parameters
     ----------
@@ -38,10 +38,12 @@ def build(folder: str | Path, out: str | Path, options: Options | None = None) -
     Examples
     --------
     >>> import tempfile
+    >>> import polars as pl
     >>> from gramian.study.store import write_import
     >>> folder = Path(tempfile.mkdtemp())
-    >>> rows = [f"{arm},Pong,{seed},{frames},-20" for arm in ("dqn", "ours") for seed in (0, 1) for frames in (4, 8)]
-    >>> _ = (folder / "theirs.csv").write_text("\n".join(["arm,game,seed,frames,return", *rows]))
+    >>> rows = [(arm, "Pong", seed, frames, -20.0) for arm in ("dqn", "ours") for seed in (0, 1) for frames in (4, 8)]
+    >>> table = pl.DataFrame(rows, ["arm", "game", "seed", "frames", "return"], orient="row")
+    >>> table.write_csv(folder / "theirs.csv")
     >>> _ = write_import(folder / "theirs.csv", folder / "study")
     >>> build(folder / "study", folder / "report", Options(replicates=100)).name
     'index.html'
