@@ -1,24 +1,28 @@
 """Time and peak memory of the penalties, forward and backward, as d and n grow.
 
-    python -m benchmarks.penalties [--devices cpu cuda] [--threads 2] [--repeats 7] [--quick]
+    python -m benchmarks.penalties [--devices cpu cuda] [--threads 2] [--repeats 7] [--quick] [--csv FILE]
 
 On CUDA a pass is replayed as a graph: at these sizes launching its kernels one by one takes longer than running them.
 Peak memory counts what the penalty and its gradient allocate beyond the features themselves.
 """
 
 import argparse
+import csv
+import io
 import math
 import os
 import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
 from gramian import covariance_penalty, gram_penalty, unbiased_gram_penalty
+from gramian.files import replace_text
 
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "covariance": covariance_penalty,
@@ -30,6 +34,9 @@ SAMPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
 FIXED_N, FIXED_D = 32, 512
 COVARIANCE_MATRICES = 5
 """d×d matrices that the explicit form may need at once, for the decision whether to run it."""
+
+Rows = list[tuple[str, str, int, int, str, str, int]]
+COLUMNS = ("device", "axis", "n", "d", "form", "microseconds", "peak_bytes")
 
 
 def gradient(form: Callable[[Tensor], Tensor], features: Tensor) -> Tensor:
@@ -127,7 +134,12 @@ def in_bytes(number: float) -> str:
     return f"{number:.3g} {unit}"
 
 
-def table_in_d(features: Sequence[int], device: str, repeats: int, least_s: float) -> None:
+def tidy(device: str, axis: str, n: int, d: int, found: dict[str, tuple[float, int]]) -> Rows:
+    """One row of the CSV for each form: median time in µs to four digits and peak memory."""
+    return [(device, axis, n, d, form, f"{1e6 * elapsed:.4g}", peak) for form, (elapsed, peak) in found.items()]
+
+
+def table_in_d(features: Sequence[int], device: str, repeats: int, least_s: float) -> Rows:
     """Print the table for growing d at n = 32, and the exponents."""
     print(f"\nn = {FIXED_N}, d grows. µs for one forward and backward pass; memory at its peak.\n")
     print(
@@ -160,9 +172,10 @@ def table_in_d(features: Sequence[int], device: str, repeats: int, least_s: floa
         time_slope = exponent(sizes, [results[d][name][0] for d in sizes])
         memory_slope = exponent(sizes, [results[d][name][1] for d in sizes])
         print(f"{name}: time grows as d^{time_slope:.2f}, memory as d^{memory_slope:.2f}")
+    return [row for d, found in results.items() for row in tidy(device, "d", FIXED_N, d, found)]
 
 
-def table_in_n(samples: Sequence[int], device: str, repeats: int, least_s: float) -> None:
+def table_in_n(samples: Sequence[int], device: str, repeats: int, least_s: float) -> Rows:
     """Print the table for growing n at d = 512, the exponents and the crossing."""
     print(f"\nd = {FIXED_D}, n grows. µs for one forward and backward pass.\n")
     print("| n | covariance | Gram | unbiased | cov/Gram |")
@@ -176,6 +189,7 @@ def table_in_n(samples: Sequence[int], device: str, repeats: int, least_s: float
     for name in FORMS:
         print(f"{name}: time grows as n^{exponent(samples, [results[n][name][0] for n in samples]):.2f}")
     print(crossing(samples, [results[n]["covariance"][0] / results[n]["gram"][0] for n in samples]))
+    return [row for n, found in results.items() for row in tidy(device, "n", n, FIXED_D, found)]
 
 
 def crossing(samples: Sequence[int], ratios: Sequence[float]) -> str:
@@ -193,22 +207,30 @@ def crossing(samples: Sequence[int], ratios: Sequence[float]) -> str:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print both tables, and write their numbers as CSV where a file is named."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     present = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     parser.add_argument("--devices", nargs="+", default=present, choices=("cpu", "cuda"), help="all that are there")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="three sizes, short repeats")
+    parser.add_argument("--csv", type=Path, help="write the numbers to this file too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     features, samples = (FEATURES[:3], SAMPLES[:3]) if options.quick else (FEATURES, SAMPLES)
     least_s = 0.002 if options.quick else 0.1
+    rows: Rows = []
     for device in options.devices:
         where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()}, {options.threads} threads"
         print(f"torch {torch.__version__}, {where}, float32, centred, median of {options.repeats} repeats")
-        table_in_d(features, device, options.repeats, least_s)
-        table_in_n(samples, device, options.repeats, least_s)
+        rows += table_in_d(features, device, options.repeats, least_s)
+        rows += table_in_n(samples, device, options.repeats, least_s)
+    if options.csv:
+        text = io.StringIO()
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(COLUMNS)
+        table.writerows(rows)
+        replace_text(options.csv, text.getvalue())
 
 
 if __name__ == "__main__":

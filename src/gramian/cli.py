@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
         "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
     ),
     "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
+    "claims": Command("judge the paper's claims by the tables in results/", "gramian.claims.commands:claims_command"),
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
     "bench": Command("measure how fast a population trains here", "gramian.deep.bench_command:bench_command"),

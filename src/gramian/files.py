@@ -17,6 +17,11 @@ def output_folder(path: str | Path) -> Path:
     ------
     UserError
         If ``path`` is a file, or cannot be created or written.
+
+    Examples
+    --------
+    >>> output_folder(Path(tempfile.mkdtemp()) / "a" / "b").is_dir()
+    True
     """
     folder = Path(path)
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
@@ -64,13 +69,29 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` so that a crash leaves either the old content or the new one."""
+    """Write ``text`` to ``path`` so that a crash leaves either the old content or the new one.
+
+    Examples
+    --------
+    >>> path = Path(tempfile.mkdtemp()) / "page.md"
+    >>> replace_text(path, "κ = 0")
+    >>> path.read_text(encoding="utf-8")
+    'κ = 0'
+    """
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def replace_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that a crash leaves either the old content or the new one."""
+    """Write ``data`` to ``path`` so that a crash leaves either the old content or the new one.
+
+    Examples
+    --------
+    >>> path = Path(tempfile.mkdtemp()) / "state"
+    >>> replace_bytes(path, bytes(3))
+    >>> path.stat().st_size
+    3
+    """
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
@@ -83,6 +104,15 @@ def locked(path: Path) -> Iterator[None]:
     ------
     UserError
         If another process holds it.
+
+    Examples
+    --------
+    >>> path = Path(tempfile.mkdtemp()) / "lock"
+    >>> with locked(path), locked(path):
+    ...     pass
+    Traceback (most recent call last):
+    ...
+    gramian.errors.UserError: another process is at work in '...'; wait for it, or stop it first
     """
     with path.open("ab") as file:
         try:

@@ -36,6 +36,20 @@ class Run:
         What it sees: ``observation.shape`` is the shape of one observation, frames stacked.
     actions
         Number A of the actions of its game.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from gramian import deep
+    >>> settings = replace(deep.load_preset("tiny"), frames=200)
+    >>> config = deep.Config("tiny", settings, deep.population(["cartpole"], [deep.Arm("dqn")], [0]))
+    >>> run = deep.load_run(deep.train(config, tempfile.mkdtemp()) / "cartpole-dqn-s0")
+    >>> states = torch.zeros(3, *run.observation.shape)
+    >>> run.q_values(states).shape == (3, run.actions), run.features(states).shape == (3, run.features_dim)
+    (True, True)
+    >>> run.forward(states).features.shape == (1, 3, run.features_dim), run.act(states[0]) in range(run.actions)
+    (True, True)
     """
 
     def __init__(

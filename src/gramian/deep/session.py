@@ -88,6 +88,17 @@ def train(
         If the disk fails. What was saved stays. (A run that diverges is an outcome: its status says so.)
     KeyboardInterrupt
         On Ctrl-C or SIGTERM, after a checkpoint has been saved.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from gramian import deep
+    >>> settings = replace(deep.load_preset("tiny"), frames=200)
+    >>> runs = deep.population(["cartpole"], [deep.Arm("dqn"), deep.Arm("gram", 0.01)], seeds=[0])
+    >>> out = train(deep.Config("tiny", settings, runs), tempfile.mkdtemp())
+    >>> sorted(path.parent.name for path in out.glob("*/episodes.csv"))
+    ['cartpole-dqn-s0', 'cartpole-gram-k0.01-s0']
     """
     folder = Path(out)
     if (folder / POPULATION).exists():
@@ -111,6 +122,17 @@ def resume(
     ------
     UserError
         If there is no population in ``out``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from dataclasses import replace
+    >>> from gramian import deep
+    >>> settings = replace(deep.load_preset("tiny"), frames=200)
+    >>> runs = deep.population(["cartpole"], [deep.Arm("dqn")], seeds=[0])
+    >>> out = deep.train(deep.Config("tiny", settings, runs), tempfile.mkdtemp())
+    >>> resume(out) == out  # nothing is left to do
+    True
     """
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder)

@@ -74,6 +74,11 @@ class Arm:
         """Step size of this arm that matches the step size ``transform_alpha`` of the reduced form with d features.
 
         φ1ᵀ·1 = dφ: w = A·1 learns at α·d, so the plain form gets α·d.
+
+        Examples
+        --------
+        >>> Arm("plain").alpha(0.01, d=2), Arm("reduced").alpha(0.01, d=2)
+        (0.02, 0.01)
         """
         return transform_alpha * d if self.form == "plain" else transform_alpha
 

@@ -59,6 +59,8 @@ class TileCoding:
     (486, 2)
     >>> coding.active((-1.2, -0.07), action=1).tolist()
     [162, 243]
+    >>> coding.matrix(np.array([[-1.2, -0.07], [0.0, 0.0]]), np.array([1, 2])).sum(axis=1).tolist()
+    [2.0, 2.0]
     """
 
     low: tuple[float, ...]

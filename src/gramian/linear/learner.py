@@ -43,6 +43,8 @@ class Learner:
     0.5
     >>> round(learner.value(phi), 12)
     1.1
+    >>> round(learner.q_step(phi, reward=0.0, next_phis=[phi, next_phi], gamma=0.5), 12)
+    -0.55
     """
 
     def __init__(

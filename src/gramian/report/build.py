@@ -34,6 +34,19 @@ def build(folder: str | Path, out: str | Path, options: Options | None = None) -
     ------
     UserError
         If the study cannot be read, or ``out`` cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polars as pl
+    >>> from gramian.study.store import write_import
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = [(arm, "Pong", seed, frames, -20.0) for arm in ("dqn", "ours") for seed in (0, 1) for frames in (4, 8)]
+    >>> table = pl.DataFrame(rows, ["arm", "game", "seed", "frames", "return"], orient="row")
+    >>> table.write_csv(folder / "theirs.csv")
+    >>> _ = write_import(folder / "theirs.csv", folder / "study")
+    >>> build(folder / "study", folder / "report", Options(replicates=100)).name
+    'index.html'
     """
     options = options or Options()
     study = read_study(folder)

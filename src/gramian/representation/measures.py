@@ -161,6 +161,11 @@ def correlation_from(covariances: Tensor, constant: Tensor) -> Tensor:
     """`correlation` from C ``[d, d]`` and a mask ``[d]`` of the features that do not vary.
 
     The mask, because rounding may leave a constant feature a variance that is not zero.
+
+    Examples
+    --------
+    >>> correlation_from(torch.tensor([[1.0, -2.0], [-2.0, 4.0]]), torch.tensor([False, False])).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
     """
     scale = covariances.diagonal().sqrt().masked_fill(constant, torch.nan)
     return (covariances / scale / scale[:, None]).clamp(-1, 1)
@@ -180,7 +185,13 @@ def mean_abs_correlation(features: Features) -> float:
 
 
 def mean_abs_correlation_from(correlations: Tensor) -> float:
-    """`mean_abs_correlation` from `correlation`'s matrix."""
+    """`mean_abs_correlation` from `correlation`'s matrix.
+
+    Examples
+    --------
+    >>> mean_abs_correlation_from(torch.tensor([[1.0, -0.5], [-0.5, 1.0]]))
+    0.5
+    """
     pairs = correlations.triu(1).abs()
     varies = ~correlations.diagonal().isnan()
     count = int(varies.sum())
@@ -199,7 +210,13 @@ def spectrum(features: Features) -> Tensor:
 
 
 def eigenvalues(moments: Tensor) -> Tensor:
-    """Eigenvalues of a positive semi-definite matrix, largest first; those below rounding are 0."""
+    """Eigenvalues of a positive semi-definite matrix, largest first; those below rounding are 0.
+
+    Examples
+    --------
+    >>> eigenvalues(torch.diag(torch.tensor([1.0, 3.0]))).tolist()
+    [3.0, 1.0]
+    """
     values = torch.linalg.eigvalsh(moments).flip(0)
     noise = values[:1].abs() * values.numel() * torch.finfo(values.dtype).eps
     return torch.where(values > noise, values, 0.0)
@@ -217,7 +234,13 @@ def condition_number(features: Features) -> float:
 
 
 def condition_number_from(values: Tensor) -> float:
-    """`condition_number` from the `spectrum`."""
+    """`condition_number` from the `spectrum`.
+
+    Examples
+    --------
+    >>> condition_number_from(torch.tensor([4.0, 2.0])), condition_number_from(torch.tensor([4.0, 0.0]))
+    (2.0, inf)
+    """
     return float(values[0] / values[-1]) if values.numel() and values[-1] > 0 else float("inf")
 
 
@@ -235,7 +258,13 @@ def participation_ratio(features: Features) -> float:
 
 
 def participation_ratio_from(values: Tensor) -> float:
-    """`participation_ratio` from the `spectrum`."""
+    """`participation_ratio` from the `spectrum`.
+
+    Examples
+    --------
+    >>> participation_ratio_from(torch.tensor([3.0, 3.0, 0.0]))
+    2.0
+    """
     total = values.sum()
     return float(total.square() / values.square().sum()) if total > 0 else 0.0
 
@@ -265,7 +294,13 @@ def effective_rank(features: Features) -> float:
 
 
 def effective_rank_from(values: Tensor) -> float:
-    """`effective_rank` from the `singular_values`."""
+    """`effective_rank` from the `singular_values`.
+
+    Examples
+    --------
+    >>> round(effective_rank_from(torch.tensor([5.0, 5.0, 0.0])), 6)
+    2.0
+    """
     total = values.sum()
     return float(torch.special.entr(values / total).sum().exp()) if total > 0 else 0.0
 
@@ -282,7 +317,13 @@ def srank(features: Features, delta: float = SRANK_DELTA) -> int:
 
 
 def srank_from(values: Tensor, delta: float = SRANK_DELTA) -> int:
-    """`srank` from the `singular_values`."""
+    """`srank` from the `singular_values`.
+
+    Examples
+    --------
+    >>> srank_from(torch.tensor([9.0, 1.0, 0.0]), delta=0.1)
+    1
+    """
     sums = values.cumsum(0)
     # to within rounding: a share of exactly 1 - δ counts as reached
     reached = sums >= (1 - delta) * sums[-1:] * (1 - 1e-12)
@@ -306,7 +347,13 @@ def feature_rank(features: Features, threshold: float = RANK_THRESHOLD, *, scale
 
 
 def feature_rank_from(values: Tensor, threshold: float = RANK_THRESHOLD) -> int:
-    """`feature_rank` from the singular values, divided by √N beforehand or not."""
+    """`feature_rank` from the singular values, divided by √N beforehand or not.
+
+    Examples
+    --------
+    >>> feature_rank_from(torch.tensor([2.0, 0.5, 0.001]))
+    2
+    """
     return int((values > threshold).sum())
 
 
@@ -326,7 +373,13 @@ def dormant_share(features: Features, tau: float = 0.0) -> float:
 
 
 def dormant_share_from(activity: Tensor, tau: float) -> float:
-    """`dormant_share` from mean_n abs(φ_ni), ``[d]``."""
+    """`dormant_share` from mean_n abs(φ_ni), ``[d]``.
+
+    Examples
+    --------
+    >>> dormant_share_from(torch.tensor([0.0, 1.0, 2.0, 1.0]), tau=0.1)
+    0.25
+    """
     return float((activity <= tau * activity.mean()).double().mean())
 
 
@@ -365,7 +418,13 @@ def duplicated_share(features: Features) -> float:
 
 
 def duplicated_share_from(correlations: Tensor) -> float:
-    """`duplicated_share` from `correlation`'s matrix."""
+    """`duplicated_share` from `correlation`'s matrix.
+
+    Examples
+    --------
+    >>> duplicated_share_from(torch.tensor([[1.0, 1.0], [1.0, 1.0]]))
+    0.5
+    """
     return float((correlations.triu(1) > COPY_CORRELATION).any(0).double().mean())
 
 
@@ -390,6 +449,11 @@ def as_features(features: Features) -> Tensor:
     ------
     TypeError, ValueError
         If they are not real numbers of that shape, or if there are none.
+
+    Examples
+    --------
+    >>> as_features(torch.ones(3, 2)).dtype
+    torch.float64
     """
     tensor = torch.as_tensor(features).detach()
     if not tensor.is_floating_point():

@@ -41,6 +41,20 @@ class FeatureStatistics:
     >>> statistics.update(torch.tensor([[2.0, 6.0], [2.0, torch.nan]]))
     >>> statistics.states, statistics.summary()["feature_norm"] > 3, statistics.summary()["nonfinite_share"]
     (3, True, 0.25)
+    >>> statistics.update_pairs(torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 0.0]]))
+    >>> statistics.summary()["dr3_dot"]
+    3.0
+
+    What is more than one number has a function of its own:
+
+    >>> statistics.covariance().shape, statistics.correlation().shape, statistics.spectrum().shape
+    (torch.Size([2, 2]), torch.Size([2, 2]), torch.Size([2]))
+    >>> statistics.active_per_state().tolist(), statistics.active_per_feature().tolist()
+    ([0, 2, 1], [3, 1])
+    >>> statistics.singular_values().shape, statistics.sparsity().shape == (len(statistics.thresholds),)
+    (torch.Size([2]), True)
+    >>> FeatureStatistics.of(torch.ones(5, 2)).states
+    5
     """
 
     def __init__(

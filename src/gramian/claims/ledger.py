@@ -1,0 +1,218 @@
+"""The claims as data, and their verdicts."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from importlib.resources import files
+from typing import Any
+
+from gramian.claims import quantities, rules, seeds
+from gramian.claims.quantities import Quantity
+from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Judgement, Rule, Verdict
+from gramian.claims.tables import MissingRowsError, MissingTableError, Tables
+from gramian.errors import UserError, unknown
+
+QUANTITIES: dict[str, type[Any]] = {
+    "column": quantities.Column,
+    "difference": quantities.Difference,
+    "ratio": quantities.Ratio,
+    "largest": quantities.Largest,
+    "paper": quantities.PaperTable,
+    "distinct": quantities.Distinct,
+    "exponent": quantities.Exponent,
+    "measure": seeds.Measure,
+    "scores": seeds.Scores,
+}
+RULES: dict[str, type[Any]] = {
+    "statements": rules.Statements,
+    "effect": rules.Effect,
+    "within": rules.Within,
+    "equivalent": rules.Equivalent,
+}
+NEEDS = ("seeds", "frames", "games")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One setting of a claim, with the rule that judges it."""
+
+    setting: str
+    rule: Rule
+    tables: tuple[str, ...]
+    also: tuple[tuple[str, Quantity], ...]
+    """Numbers that are shown beside, and decide nothing."""
+    awaited: bool
+    """Whether its tables may be missing; then it is not yet run. Otherwise a missing table is refused."""
+    elsewhere: bool
+    """A setting that the paper does not speak of: it has a verdict of its own and does not count for the claim's."""
+    needs: Mapping[str, int]
+    """The fewest seeds, frames (agent steps for measures) and games that a verdict takes."""
+    command: str
+    """What makes its tables, a command a line."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and how it is put to the test."""
+
+    id: str
+    title: str
+    source: str
+    says: str
+    ran: str
+    """May name numbers of the tables in braces."""
+    ran_values: Mapping[str, Quantity]
+    control: str
+    remarks: Mapping[str, str]
+    """What is to be said of it, by verdict: a remark stands only beside the verdict that it explains."""
+    beside: tuple[tuple[str, Quantity], ...]
+    """Numbers that need no run of ours."""
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim with its verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    ran: str
+    judgements: list[Judgement]
+    """Of each part."""
+    beside: list[tuple[str, str]]
+
+
+def load_ledger(text: str | None = None) -> list[Claim]:
+    """The claims of ``text``, or of the ledger that is shipped.
+
+    Examples
+    --------
+    >>> [claim.id for claim in load_ledger()][:3]
+    ['proposition-1', 'proposition-2', 'proposition-3']
+    """
+    if text is None:
+        text = (files("gramian") / "claims" / "ledger.toml").read_text(encoding="utf-8")
+    return [_claim(dict(raw)) for raw in tomllib.loads(text)["claims"]]
+
+
+def judge(claim: Claim, tables: Tables) -> Entry:
+    """Look up a claim's numbers and apply its rules.
+
+    Raises
+    ------
+    UserError
+        If a table that is not awaited is missing, or any table is empty, lacks a column or a row.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> (claim,) = [claim for claim in load_ledger() if claim.id == "median-score"]
+    >>> entry = judge(claim, Tables(Path(tempfile.mkdtemp())))
+    >>> entry.verdict, entry.judgements[0].reason
+    ('not yet run', 'awaits `results/atari/scores.csv`')
+    """
+    judgements = [_judge(part, tables) for part in claim.parts]
+    counting = {found.verdict for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere}
+    verdict = next(verdict for verdict in HARDEST_FIRST if verdict in counting)
+    values = {name: f"{quantity.number(tables).value:,.0f}" for name, quantity in claim.ran_values.items()}
+    beside = [(label, str(quantity.number(tables))) for label, quantity in claim.beside]
+    return Entry(claim, verdict, claim.ran.format(**values), judgements, beside)
+
+
+def _judge(part: Part, tables: Tables) -> Judgement:
+    if part.awaited:
+        try:
+            return _judge_if_enough(part, tables)
+        except MissingTableError:
+            missing = [f"`results/{name}`" for name in part.tables if not (tables.folder / name).is_file()]
+            return Judgement("not yet run", f"awaits {', '.join(missing)}", [])
+        except MissingRowsError as lacking:
+            return Judgement("not yet run", str(lacking), [])
+    return _judge_if_enough(part, tables)
+
+
+def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
+    sampled = [quantity for quantity in part.rule.quantities() if isinstance(quantity, seeds.Measure | seeds.Scores)]
+    shown: list[tuple[str, str]] = []
+    if sampled:
+        sample = sampled[0].sample(tables)
+        shown = [("runs behind it", str(sample))]
+        for name, least in part.needs.items():
+            if getattr(sample, name) < least:
+                label, number = getattr(part.rule, "label", ""), sampled[0].number(tables)
+                also = [(text, str(quantity.number(tables))) for text, quantity in part.also]
+                unit = sample.unit if name == "frames" else name
+                reason = f"{getattr(sample, name):,} {unit}, where a verdict takes {least:,}"
+                return Judgement("not yet run", reason, [(label, str(number)), *also, *shown])
+    found = part.rule.judge(tables)
+    also = [(label, str(quantity.number(tables))) for label, quantity in part.also]
+    return Judgement(found.verdict, found.reason, [*found.numbers, *also, *shown])
+
+
+def _claim(raw: dict[str, Any]) -> Claim:
+    parts = tuple(_part(dict(part)) for part in raw.pop("parts"))
+    values = {name: _quantity(spec) for name, spec in raw.pop("ran_values", {}).items()}
+    beside = tuple((text, _quantity(spec)) for text, spec in raw.pop("beside", {}).items())
+    remarks = raw.pop("remarks", {})
+    for verdict in remarks:
+        if verdict not in VERDICTS:
+            raise unknown("verdict", verdict, VERDICTS)
+    ours = {"ran_values": values, "remarks": remarks, "beside": beside, "parts": parts}
+    claim: Claim = _make(Claim, {**ours, **raw}, f"claim '{raw.get('id')}'")
+    return claim
+
+
+def _part(raw: dict[str, Any]) -> Part:
+    rule = raw.pop("rule")
+    if rule not in RULES:
+        raise unknown("rule", rule, RULES)
+    tables = tuple(dict.fromkeys(_tables(raw)))
+    also = tuple((text, _quantity(spec)) for text, spec in raw.pop("also", {}).items())
+    ours = {
+        "setting": raw.pop("setting", ""),
+        "awaited": raw.pop("awaited", False),
+        "elsewhere": raw.pop("elsewhere", False),
+        "needs": raw.pop("needs", {}),
+        "command": raw.pop("command", ""),
+    }
+    for name in ours["needs"]:
+        if name not in NEEDS:
+            raise unknown("need", name, NEEDS)
+    is_quantity = {key for key, value in raw.items() if isinstance(value, dict) and "kind" in value}
+    arguments = {key: _quantity(value) if key in is_quantity else value for key, value in raw.items()}
+    return Part(rule=_make(RULES[rule], arguments, f"rule '{rule}'"), also=also, tables=tables, **ours)
+
+
+def _tables(raw: Mapping[str, Any]) -> list[str]:
+    """Names of all tables in a specification, however deep."""
+    found = []
+    for key, value in raw.items():
+        if key == "table":
+            found.append(str(value))
+        elif isinstance(value, dict):
+            found += _tables(value)
+    return found
+
+
+def _quantity(spec: Mapping[str, Any]) -> Quantity:
+    arguments = dict(spec)
+    kind = arguments.pop("kind")
+    if kind not in QUANTITIES:
+        raise unknown("kind of quantity", kind, QUANTITIES)
+    for name in ("first", "second"):
+        if name in arguments:
+            arguments[name] = _quantity(arguments[name])
+    quantity: Quantity = _make(QUANTITIES[kind], arguments, f"quantity '{kind}'")
+    return quantity
+
+
+def _make(kind: type[Any], arguments: Mapping[str, Any], what: str) -> Any:
+    known: Sequence[str] = [field.name for field in fields(kind)]
+    for name in arguments:
+        if name not in known:
+            raise unknown(f"key of {what}", name, known)
+    try:
+        return kind(**arguments)
+    except TypeError as error:
+        raise UserError(f"{what} is not complete: {error}") from error

@@ -1,0 +1,96 @@
+"""The ledger as a page in Markdown."""
+
+import re
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+
+from gramian.claims.ledger import Entry, Part
+from gramian.claims.rules import VERDICTS, Judgement
+
+
+def page(entries: Sequence[Entry]) -> str:
+    """The whole page: what the verdicts mean, an overview, a section for each claim, and what is awaited.
+
+    Examples
+    --------
+    >>> page([]).splitlines()[0]
+    '# The claims of the paper'
+    """
+    body = "\n".join([*_meanings(entries), *_overview(entries), *_sections(entries)])
+    return f"{_text('introduction.md')}\n{body}\n{_text('awaited.md')}"
+
+
+def _text(name: str) -> str:
+    return (files("gramian") / "claims" / name).read_text(encoding="utf-8")
+
+
+def _meanings(entries: Sequence[Entry]) -> Iterator[str]:
+    yield from ("| verdict | claims | meaning |", "| --- | ---: | --- |")
+    for verdict, meaning in VERDICTS.items():
+        yield f"| **{verdict}** | {sum(entry.verdict == verdict for entry in entries)} | {meaning} |"
+    yield ""
+
+
+def _overview(entries: Sequence[Entry]) -> Iterator[str]:
+    yield from ("## Overview", "", "| claim | verdict | because |", "| --- | --- | --- |")
+    for entry in entries:
+        decisive = _decisive(entry)
+        title = f"[{entry.claim.title}](#{entry.claim.id})"
+        yield f"| {title} | **{entry.verdict}** | {_cell(decisive.reason)} |"
+    yield ""
+
+
+def _sections(entries: Sequence[Entry]) -> Iterator[str]:
+    for entry in entries:
+        claim = entry.claim
+        yield from (f"## {claim.title} {{ #{claim.id} }}", "")
+        remark = claim.remarks.get(entry.verdict, "")
+        yield from (f"**{_capital(entry.verdict)}.** {remark}".strip(), "")
+        yield from (f"*The paper* ({claim.source}): {claim.says}", "")
+        was_run = any(judgement.numbers for judgement in entry.judgements)
+        yield from (f"*What {'we ran' if was_run else 'is to be run'}*: {entry.ran}", "")
+        commands = dict.fromkeys(line for part in claim.parts for line in part.command.splitlines())
+        yield from ("```bash", *commands, "```", "")
+        yield from (f"*The control*: {claim.control}", "")
+        for part, judgement in zip(claim.parts, entry.judgements, strict=True):
+            yield from _part(part, judgement)
+        if entry.beside:
+            yield from ("The paper's own table of final scores, for comparison:", "", *_numbers(entry.beside), "")
+
+
+def _part(part: Part, judgement: Judgement) -> Iterator[str]:
+    aside = " This setting is not the paper's and does not count for the verdict above." if part.elsewhere else ""
+    where = f"**{_capital(part.setting)}: {judgement.verdict}.** " if part.setting else ""
+    yield from (f"{where}{_sentence(judgement.reason)}{aside}", "")
+    if judgement.numbers:
+        tables = ", ".join(f"`results/{name}`" for name in part.tables)
+        yield from (*_numbers(judgement.numbers), "", f"From {tables}.", "")
+
+
+def _numbers(numbers: Sequence[tuple[str, str]]) -> Iterator[str]:
+    yield from ("| number | value |", "| --- | --- |")
+    yield from (f"| {_cell(label)} | {_cell(value)} |" for label, value in numbers)
+
+
+def _decisive(entry: Entry) -> Judgement:
+    """The judgement of the first part that has the claim's verdict."""
+    return next(found for found in entry.judgements if found.verdict == entry.verdict)
+
+
+def _cell(text: str) -> str:
+    r"""Text inside a cell of a table: a bar would end it.
+
+    Examples
+    --------
+    >>> _cell("|h| < 1")
+    '\\|h\\| < 1'
+    """
+    return re.sub(r"([|*])", r"\\\1", text)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _sentence(text: str) -> str:
+    return _capital(text) if text.endswith(".") else f"{_capital(text)}."

@@ -1,0 +1,219 @@
+"""From numbers to a verdict. Each rule is a frozen dataclass whose fields are its keys in ``ledger.toml``.
+
+What the rules have in common: an effect counts where its 95 % interval lies wholly on one side, and it is put down to
+decorrelation only where the arm also differs, with an interval of its own, from a control that has everything but the
+decorrelation.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from gramian.claims.number import Number, shown
+from gramian.claims.quantities import Quantity
+from gramian.claims.tables import MissingRowsError, Row, Tables
+from gramian.errors import UserError
+
+Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated", "not yet run"]
+VERDICTS: dict[Verdict, str] = {
+    "reproduced": "we see what the paper says, and the control does not show the same",
+    "not reproduced": "our interval does not lie on the paper's side",
+    "confounded": "the effect is there, but the control shows it too: it is not due to decorrelation",
+    "false as stated": "a statement that the claim consists of fails",
+    "not yet run": "no table, or one with too few runs, games or frames, or without the control",
+}
+"""Every verdict and what it means, the milder ones first."""
+HARDEST_FIRST: tuple[Verdict, ...] = (
+    "false as stated", "not reproduced", "not yet run", "confounded", "reproduced",
+)  # fmt: skip
+"""A claim of several parts has the first of these that one of its parts has."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict with its reason and the numbers that it was made from."""
+
+    verdict: Verdict
+    reason: str
+    numbers: list[tuple[str, str]]
+    """What it is, and the number as it is shown; the first one is the claim's."""
+
+
+class Rule(Protocol):
+    """Anything that makes a verdict from tables."""
+
+    def judge(self, tables: Tables) -> Judgement:
+        """The verdict."""
+
+    def quantities(self) -> list[Quantity]:
+        """What it looks at."""
+
+
+@dataclass(frozen=True)
+class Statements:
+    """Computed statements of a table, all of which must hold on every random process; otherwise *false as stated*.
+
+    ``claimed`` is what the paper says, ``beside`` what shows its limits; each is a statement of the table, where
+    … stands for any words.
+    """
+
+    table: str
+    claimed: Sequence[str]
+    beside: Sequence[str] = ()
+    wording: Mapping[str, str] = field(default_factory=dict)
+    """How the page puts a statement whose text leans on its neighbours in the table."""
+
+    def judge(self, tables: Tables) -> Judgement:
+        """Reproduced where all that is claimed holds."""
+        failed, numbers = [], []
+        for statement in (*self.claimed, *self.beside):
+            rows = self._rows(tables, statement)
+            held = sum(tables.text(self.table, row, "verdict") == "holds" for row in rows)
+            computed = tables.text(self.table, rows[0], "computed")
+            text = self.wording.get(statement, rows[0]["statement"])
+            numbers.append((text, f"holds on {held} of {len(rows)} processes; on the first: {computed}"))
+            if statement in self.claimed and held < len(rows):
+                failed.append(text)
+        if failed:
+            return Judgement("false as stated", "this fails: " + "; ".join(f"“{text}”" for text in failed), numbers)
+        return Judgement("reproduced", "every statement of the claim holds on every process", numbers)
+
+    def quantities(self) -> list[Quantity]:
+        """None: statements are no numbers."""
+        return []
+
+    def _rows(self, tables: Tables, statement: str) -> list[Row]:
+        """The rows of one statement, one for each process."""
+        pattern = re.compile(".*".join(map(re.escape, statement.split("…"))))
+        rows = [row for row in tables.rows(self.table) if pattern.fullmatch(tables.text(self.table, row, "statement"))]
+        found = {row["statement"] for row in rows}
+        if not rows:
+            raise MissingRowsError(f"the table '{tables.folder / self.table}' has no statement '{statement}'")
+        if len(found) > 1:
+            raise UserError(f"'{statement}' fits {len(found)} statements of the table '{tables.folder / self.table}'")
+        return rows
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A number that must lie on the paper's side of ``null``, and beyond the control.
+
+    ``beyond`` is the arm less the control; it must lie on that side of ``beyond_null``. The verdict is *reproduced*
+    where both do, *confounded* where the effect does and ``beyond`` does not, else *not reproduced*.
+
+    Examples
+    --------
+    A quantity is anything that has a number; the paper claims a gain, and the control has it too:
+
+    >>> from dataclasses import make_dataclass
+    >>> from pathlib import Path
+    >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
+    >>> gain, beyond = Known(Number(-314.0, -344.0, -287.0)), Known(Number(1.0, -13.0, 15.0))
+    >>> rule = Effect("steps less plain", gain, "steps less the control", beyond, "falls")
+    >>> rule.judge(Tables(Path("results"))).verdict, len(rule.quantities())
+    ('confounded', 2)
+    """
+
+    label: str
+    effect: Quantity
+    beyond_label: str
+    beyond: Quantity
+    direction: Literal["falls", "rises"]
+    null: float = 0.0
+    beyond_null: float = 0.0
+
+    def judge(self, tables: Tables) -> Judgement:
+        """Compare the intervals with ``null``."""
+        effect = self.effect.number(tables)
+        if not _beyond(effect, self.null, self.direction):
+            numbers = [(self.label, str(effect)), *_if_there(self.beyond_label, self.beyond, tables)]
+            return Judgement("not reproduced", f"{self.label}: {effect}; the claim is that it {self._claim()}", numbers)
+        beyond = self.beyond.number(tables)
+        numbers = [(self.label, str(effect)), (self.beyond_label, str(beyond))]
+        if _beyond(beyond, self.beyond_null, self.direction):
+            return Judgement("reproduced", f"{self.label}: {effect}; {self.beyond_label}: {beyond}", numbers)
+        return Judgement("confounded", f"{self.label}: {effect}; but {self.beyond_label}: {beyond}", numbers)
+
+    def quantities(self) -> list[Quantity]:
+        """Effect and control."""
+        return [self.effect, self.beyond]
+
+    def _claim(self) -> str:
+        return f"is {'below' if self.direction == 'falls' else 'above'} {shown(self.null)}"
+
+
+@dataclass(frozen=True)
+class Within:
+    """A number that must be compatible with ``least`` ≤ x ≤ ``most``: its interval reaches into that range.
+
+    Where there is a control, it must do worse: ``beyond`` > ``beyond_null``. Without one there is nothing to confound
+    the number with.
+    """
+
+    label: str
+    value: Quantity
+    least: float = -math.inf
+    most: float = math.inf
+    beyond_label: str = ""
+    beyond: Quantity | None = None
+    beyond_null: float = 0.0
+
+    def judge(self, tables: Tables) -> Judgement:
+        """Compare the interval with the range."""
+        value = self.value.number(tables)
+        bounds = " and ".join(
+            [f"at least {shown(self.least)}"] * math.isfinite(self.least)
+            + [f"at most {shown(self.most)}"] * math.isfinite(self.most)
+        )
+        numbers = [(self.label, str(value))]
+        if not (value.high >= self.least and value.low <= self.most):
+            return Judgement("not reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
+        if self.beyond is None:
+            return Judgement("reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
+        beyond = self.beyond.number(tables)
+        numbers.append((self.beyond_label, str(beyond)))
+        if _beyond(beyond, self.beyond_null, "rises"):
+            return Judgement("reproduced", f"{self.label}: {value}; {self.beyond_label}: {beyond}", numbers)
+        return Judgement("confounded", f"{self.label}: {value}; but {self.beyond_label}: {beyond}", numbers)
+
+    def quantities(self) -> list[Quantity]:
+        """Value and control."""
+        return [self.value, *([self.beyond] if self.beyond else [])]
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A difference whose whole interval must lie within ``margin`` of ``null``."""
+
+    label: str
+    value: Quantity
+    margin: float
+    null: float = 0.0
+
+    def judge(self, tables: Tables) -> Judgement:
+        """Reproduced where the interval lies within the margin."""
+        value = self.value.number(tables)
+        numbers = [(self.label, str(value))]
+        span = f"{shown(self.null - self.margin)} to {shown(self.null + self.margin)}"
+        if self.null - self.margin <= value.low and value.high <= self.null + self.margin:
+            return Judgement("reproduced", f"{self.label}: {value}, within {span}", numbers)
+        return Judgement("not reproduced", f"{self.label}: {value}, not within {span}", numbers)
+
+    def quantities(self) -> list[Quantity]:
+        """The difference."""
+        return [self.value]
+
+
+def _beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -> bool:
+    """Whether the whole interval lies on one side of ``null``; one without an interval does not."""
+    return number.high < null if direction == "falls" else number.low > null
+
+
+def _if_there(label: str, quantity: Quantity, tables: Tables) -> list[tuple[str, str]]:
+    """A control that decides nothing any more is shown where it was run."""
+    try:
+        return [(label, str(quantity.number(tables)))]
+    except MissingRowsError:
+        return [(label, "not run")]

@@ -1,0 +1,201 @@
+"""Numbers over seeds: from ``measures.csv`` of ``gramian analyze`` and ``scores.csv`` of ``gramian study report``.
+
+An arm is named by its kind; it fits the one arm of a table that is this kind with whatever κ.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.stats
+
+from gramian.claims.number import Number
+from gramian.claims.tables import MissingRowsError, Row, Tables
+from gramian.errors import UserError, unknown
+from gramian.report import statistics
+from gramian.report.statistics import Array
+
+FINISHED = ("done", "diverged")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How much a number stands on."""
+
+    seeds: int
+    """The fewest of any arm and game."""
+    frames: int
+    """The fewest of any run; agent steps where the table counts those."""
+    games: int
+    unit: str
+    """Of ``frames``."""
+
+    def __str__(self) -> str:
+        games = "one game" if self.games == 1 else f"{self.games} games"
+        return f"{games}, {self.seeds} seeds, {self.frames:,} {self.unit}"
+
+
+def find_arm(names: set[str], kind: str, table: str) -> str:
+    """The arm of that kind, whatever its κ.
+
+    Examples
+    --------
+    >>> find_arm({"dqn", "gram:10.24"}, "gram", "measures.csv")
+    'gram:10.24'
+    """
+    fitting = sorted(name for name in names if name == kind or name.startswith(f"{kind}:"))
+    if not fitting:
+        raise MissingRowsError(f"the table '{table}' has no runs of {kind}")
+    if len(fitting) > 1:
+        raise UserError(f"the table '{table}' has several arms of {kind}: {', '.join(fitting)}; keep one")
+    return fitting[0]
+
+
+@dataclass(frozen=True)
+class Measure:
+    r"""Mean of a measure over the seeds of an arm, less that of another arm or less another measure of the same runs.
+
+    Intervals are Student's t: Welch's for two arms, of the pairs for two measures.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = [f"pong,{arm},{seed},500,sparsity,{value}" for arm, seed, value in
+    ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.32)]]
+    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows]))
+    >>> denser = Measure("m.csv", "pong", "gram", "sparsity", minus_arm="dqn")
+    >>> print(denser.number(Tables(folder)), "|", denser.sample(Tables(folder)))
+    −0.40 [−0.46, −0.34] | one game, 2 seeds, 500 agent steps
+    """
+
+    table: str
+    game: str
+    arm: str
+    measure: str
+    minus_arm: str = ""
+    minus_measure: str = ""
+
+    def number(self, tables: Tables) -> Number:
+        """The mean or the difference."""
+        first = self._values(tables, self.arm, self.measure)
+        if self.minus_measure:
+            second = self._values(tables, self.arm, self.minus_measure)
+            return _mean({seed: first[seed] - second[seed] for seed in first.keys() & second.keys()})
+        if not self.minus_arm:
+            return _mean(first)
+        return _welch(list(first.values()), list(self._values(tables, self.minus_arm, self.measure).values()))
+
+    def sample(self, tables: Tables) -> Sample:
+        """Seeds and agent steps behind it."""
+        arms = [self.arm, *([self.minus_arm] if self.minus_arm else [])]
+        rows = [self._rows(tables, arm, self.measure) for arm in arms]
+        steps = [int(tables.number(self.table, row, "agent_steps")) for found in rows for row in found]
+        return Sample(min(map(len, rows)), min(steps), 1, "agent steps")
+
+    def _rows(self, tables: Tables, arm: str, measure: str) -> list[Row]:
+        rows = tables.select(self.table, {"game": self.game})
+        name = find_arm({tables.text(self.table, row, "arm") for row in rows}, arm, self.table)
+        return tables.select(self.table, {"game": self.game, "arm": name, "measure": measure})
+
+    def _values(self, tables: Tables, arm: str, measure: str) -> dict[str, float]:
+        rows = self._rows(tables, arm, measure)
+        return {tables.text(self.table, row, "seed"): tables.number(self.table, row, "value") for row in rows}
+
+
+def _mean(by_seed: dict[str, float]) -> Number:
+    values = np.array(list(by_seed.values()))
+    if len(values) < 2:
+        return Number(float(values.mean()), -math.inf, math.inf)
+    half = float(scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
+    return Number(float(values.mean()), float(values.mean()) - half, float(values.mean()) + half)
+
+
+def _welch(first: list[float], second: list[float]) -> Number:
+    value = float(np.mean(first) - np.mean(second))
+    if min(len(first), len(second)) < 2:
+        return Number(value, -math.inf, math.inf)
+    if np.ptp(first) == np.ptp(second) == 0:
+        return Number(value, value, value)
+    interval = scipy.stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
+    return Number(value, float(interval.low), float(interval.high))
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A comparison of two arms over all games of a ``scores.csv``; intervals are stratified bootstraps over seeds.
+
+    ``statistic`` is one of
+
+    - ``games_won``: share of games with a higher mean ``auc``;
+    - ``improvement``: probability that a run of the arm beats one of the other in ``final_score``, a mean over games;
+    - ``median``: difference of the medians over games of the mean ``human_normalised``.
+    """
+
+    table: str
+    arm: str
+    minus_arm: str
+    statistic: str
+
+    def number(self, tables: Tables) -> Number:
+        """The statistic."""
+        if self.statistic not in STATISTICS:
+            raise unknown("statistic", self.statistic, STATISTICS)
+        column, function = STATISTICS[self.statistic]
+        first, second = (self._scores(tables, arm, column) for arm in (self.arm, self.minus_arm))
+        both = np.isfinite(first).any(0) & np.isfinite(second).any(0)
+        if not both.any():
+            raise MissingRowsError(
+                f"the table '{self.table}' has no game with {column} of both {self.arm} and {self.minus_arm}"
+            )
+        found = statistics.bootstrap_pair(
+            function, first[:, both], second[:, both], np.random.default_rng(0), paired=False
+        )
+        return Number(float(found.estimate), float(found.low), float(found.high))
+
+    def sample(self, tables: Tables) -> Sample:
+        """Seeds, frames and games behind it."""
+        rows = self._rows(tables, self.arm) + self._rows(tables, self.minus_arm)
+        cells: dict[tuple[str, str], int] = {}
+        for row in rows:
+            cells[row["game"], row["arm"]] = cells.get((row["game"], row["arm"]), 0) + 1
+        finished = [int(tables.number(self.table, row, "frames")) for row in rows if row["state"] == "done"]
+        games = [{row["game"] for row in self._rows(tables, arm)} for arm in (self.arm, self.minus_arm)]
+        return Sample(min(cells.values()), min(finished, default=0), len(games[0] & games[1]), "frames")
+
+    def _rows(self, tables: Tables, arm: str) -> list[Row]:
+        rows = tables.rows(self.table)
+        for column in ("arm", "game", "seed", "state"):
+            tables.text(self.table, rows[0], column)
+        name = find_arm({row["arm"] for row in rows}, arm, self.table)
+        finished = [row for row in rows if row["arm"] == name and row["state"] in FINISHED]
+        if not finished:
+            raise MissingRowsError(f"the table '{self.table}' has no finished runs of {arm}")
+        return finished
+
+    def _scores(self, tables: Tables, arm: str, column: str) -> Array:
+        """``[S, G]`` over all seeds and games of the table, NaN where there is no finished run."""
+        games = sorted({row["game"] for row in tables.rows(self.table)})
+        seeds = sorted({row["seed"] for row in tables.rows(self.table)})
+        scores = np.full((len(seeds), len(games)), np.nan)
+        for row in self._rows(tables, arm):
+            scores[seeds.index(row["seed"]), games.index(row["game"])] = tables.number(self.table, row, column)
+        return scores
+
+
+def _games_won(arm: Array, baseline: Array) -> Array:
+    won = statistics.mean_over_runs(arm) > statistics.mean_over_runs(baseline)
+    return np.asarray(won.mean(-1))
+
+
+def _median_difference(arm: Array, baseline: Array) -> Array:
+    return np.asarray(statistics.median_score(arm) - statistics.median_score(baseline))
+
+
+STATISTICS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
+    "games_won": ("auc", _games_won),
+    "improvement": ("final_score", statistics.probability_of_improvement),
+    "median": ("human_normalised", _median_difference),
+}

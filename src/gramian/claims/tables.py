@@ -1,0 +1,111 @@
+"""The tables that verdicts stand on, and rows chosen from them."""
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+
+from gramian.errors import UserError
+
+Row = dict[str, str]
+
+
+class MissingTableError(UserError):
+    """A table that is not there."""
+
+
+class MissingRowsError(UserError):
+    """A table that lacks the rows of an arm or a game."""
+
+
+class Tables:
+    r"""The CSV files below a folder, read when they are asked for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "scores.csv").write_text("arm,seed,score\ndqn,0,1.5\ngram,0,2.5\n")
+    >>> tables = Tables(folder)
+    >>> len(tables.rows("scores.csv"))
+    2
+    >>> (row,) = tables.select("scores.csv", {"arm": "gram", "seed": 0})
+    >>> tables.number("scores.csv", row, "score"), tables.text("scores.csv", row, "arm")
+    (2.5, 'gram')
+    >>> tables.rows("curves.csv")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gramian.claims.tables.MissingTableError: there is no table '...curves.csv'; no verdict without a table: ...
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._read: dict[str, list[Row]] = {}
+
+    def rows(self, name: str) -> list[Row]:
+        """All rows of a table.
+
+        Raises
+        ------
+        MissingTableError
+            If there is no such file.
+        UserError
+            If it cannot be read or has no rows.
+        """
+        if name not in self._read:
+            path = self.folder / name
+            if not path.is_file():
+                raise MissingTableError(f"there is no table '{path}'; no verdict without a table: run what makes it")
+            try:
+                rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+            except (OSError, ValueError, csv.Error) as error:
+                raise UserError(f"cannot read the table '{path}': {error}") from error
+            if not rows:
+                raise UserError(f"the table '{path}' has no rows; no verdict without a table: run what makes it")
+            self._read[name] = rows
+        return self._read[name]
+
+    def select(self, name: str, where: Mapping[str, str | float]) -> list[Row]:
+        """Rows of a table whose columns have the values in ``where``; numbers are compared as numbers.
+
+        Raises
+        ------
+        MissingRowsError
+            If there are none.
+        """
+        chosen = [row for row in self.rows(name) if all(self._equal(name, row, *pair) for pair in where.items())]
+        if not chosen:
+            wanted = ", ".join(f"{column} = {value}" for column, value in where.items())
+            raise MissingRowsError(f"the table '{self.folder / name}' has no row with {wanted}")
+        return chosen
+
+    def text(self, name: str, row: Row, column: str) -> str:
+        """The text in a column of a row.
+
+        Raises
+        ------
+        UserError
+            If the table has no such column.
+        """
+        text = row.get(column)
+        if text is None:
+            columns = ", ".join(column for column in row if column)
+            raise UserError(f"the table '{self.folder / name}' has no column {column}; it has {columns}")
+        return text
+
+    def number(self, name: str, row: Row, column: str) -> float:
+        """The number in a column of a row; NaN where the field is empty.
+
+        Raises
+        ------
+        UserError
+            If the table has no such column, or the field is no number.
+        """
+        text = self.text(name, row, column)
+        try:
+            return float(text) if text else float("nan")
+        except ValueError:
+            raise UserError(f"'{text}' in column {column} of the table '{self.folder / name}' is no number") from None
+
+    def _equal(self, name: str, row: Row, column: str, value: str | float) -> bool:
+        text = self.text(name, row, column)
+        return text == value if isinstance(value, str) else self.number(name, row, column) == value

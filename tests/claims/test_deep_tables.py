@@ -1,0 +1,145 @@
+"""Tables of the deep half appear in the ledger when they are put into ``results/``."""
+
+from pathlib import Path
+
+import pytest
+
+from gramian.claims import Tables, judge, load_ledger
+from gramian.errors import UserError
+from gramian.report import Options, build
+from gramian.representation import tables
+from gramian.representation.tables import Measure
+from gramian.study.store import write_import
+from tests.claims.test_ledger import write
+
+CLAIMS = {claim.id: claim for claim in load_ledger()}
+
+
+def scores(path, means, *, games=49, seeds=3, frames=20_000_000):
+    """A ``scores.csv`` in which an arm's runs have its mean in every game, and a little noise."""
+    rows = [
+        {
+            "game": f"game{game}", "arm": arm, "seed": seed, "run": f"{arm}-{game}-{seed}", "state": "done",
+            "frames": frames, "episodes": 1000, "final_score": mean + 0.01 * seed, "auc": mean + 0.01 * seed,
+            "random": 0, "human": 1, "human_normalised": mean + 0.01 * seed,
+        }
+        for arm, mean in means.items()
+        for game in range(games)
+        for seed in range(seeds)
+    ]  # fmt: skip
+    write(path, rows)
+
+
+def measures(path, values, *, game="seaquest", agent_steps=5_000_000):
+    """A ``measures.csv`` as ``gramian analyze`` writes it: for each arm and measure the values of its seeds."""
+    path.parent.mkdir(parents=True)
+    rows = [
+        Measure(f"{arm}-s{seed}", game, arm, seed, agent_steps, measure, value)
+        for (arm, measure), found in values.items()
+        for seed, value in enumerate(found)
+    ]
+    tables.write(path, rows)
+
+
+def judged(claim, folder, part=0):
+    return judge(CLAIMS[claim], Tables(Path(folder))).judgements[part]
+
+
+@pytest.mark.parametrize(
+    ("means", "expected"),
+    [
+        ({"dqn": 0.2, "gram:10.24": 0.6, "norm:1.0": 0.3}, "reproduced"),
+        ({"dqn": 0.2, "gram:10.24": 0.6, "norm:1.0": 0.6}, "confounded"),
+        ({"dqn": 0.6, "gram:10.24": 0.2, "norm:1.0": 0.1}, "not reproduced"),
+        ({"dqn": 0.2, "gram:10.24": 0.6}, "not yet run"),
+    ],
+)
+@pytest.mark.parametrize("claim", ["forty-of-49", "median-score"])
+def test_scores_are_judged_against_dqn_and_the_control(claim, means, expected, tmp_path):
+    scores(tmp_path / "atari/scores.csv", means)
+    assert judged(claim, tmp_path).verdict == expected
+
+
+@pytest.mark.parametrize(("decor", "expected"), [(0.6, "reproduced"), (0.3, "not reproduced")])
+def test_equivalence_takes_an_interval_within_the_margin(decor, expected, tmp_path):
+    scores(tmp_path / "atari/scores.csv", {"gram": 0.6, "decor": decor}, seeds=10)
+    assert judged("gram-scores-like-decor", tmp_path).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("short", "reason"),
+    [
+        ({"games": 5}, "5 games, where a verdict takes 49"),
+        ({"seeds": 2}, "2 seeds, where a verdict takes 3"),
+        ({"frames": 1_000_000}, "1,000,000 frames, where a verdict takes 17,900,000"),
+    ],
+)
+def test_a_small_study_gives_numbers_and_no_verdict(short, reason, tmp_path):
+    scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6, "norm": 0.3}, **short)
+    found = judged("median-score", tmp_path)
+    assert (found.verdict, found.reason) == ("not yet run", reason)
+    assert found.numbers[0][0] == "median of DQN-Gram less that of DQN"
+    assert found.numbers[0][1].startswith("0.4")
+
+
+def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
+    scores(tmp_path / "minatar/scores.csv", {"dqn": 1, "gram": 2, "norm": 1.5}, games=5, frames=1_000_000)
+    entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
+    assert [found.verdict for found in entry.judgements] == ["not yet run", "reproduced"]
+    assert entry.verdict == "not yet run"
+
+
+DENSER = {("dqn", "sparsity"): [0.7, 0.71, 0.72], ("gram:1", "sparsity"): [0.3, 0.31, 0.32]}
+
+
+@pytest.mark.parametrize(
+    ("control", "expected"),
+    [([0.69, 0.7, 0.71], "reproduced"), ([0.3, 0.31, 0.32], "confounded"), (None, "not yet run")],
+)
+def test_denser_features_must_not_come_from_shrinking(control, expected, tmp_path):
+    values = DENSER | ({("norm", "sparsity"): control} if control else {})
+    measures(tmp_path / "atari/measures.csv", values)
+    found = judged("denser-features", tmp_path)
+    assert found.verdict == expected
+    if control is None:
+        assert "has no runs of norm" in found.reason
+
+
+def test_sparser_features_are_not_denser_with_or_without_the_control(tmp_path):
+    swapped = {("dqn", "sparsity"): DENSER["gram:1", "sparsity"], ("gram:1", "sparsity"): DENSER["dqn", "sparsity"]}
+    measures(tmp_path / "atari/measures.csv", swapped)
+    found = judged("denser-features", tmp_path)
+    assert found.verdict == "not reproduced"
+    assert found.numbers[1][1] == "not run"
+
+
+@pytest.mark.parametrize(
+    ("td_error", "expected"), [([0.1, 0.12, 0.11], "reproduced"), ([0.82, 0.8, 0.81], "confounded")]
+)
+def test_the_norm_must_account_for_more_of_the_growth_than_the_td_error(td_error, expected, tmp_path):
+    values = {("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81], ("dqn", "growth_share_td_error"): td_error}
+    measures(tmp_path / "atari/measures.csv", values)
+    assert judged("gradient-growth", tmp_path).verdict == expected
+
+
+def test_two_coefficients_of_one_penalty_are_refused(tmp_path):
+    measures(tmp_path / "atari/measures.csv", DENSER | {("gram:2", "sparsity"): [0.3, 0.3, 0.3]})
+    with pytest.raises(UserError, match="several arms of gram: gram:1, gram:2; keep one"):
+        judged("denser-features", tmp_path)
+
+
+def test_the_scores_of_a_report_are_read_as_they_are(tmp_path):
+    games = ["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
+    lines = [
+        f"{arm},minatar/{game},{seed},{frames},{mean + seed / 10}"
+        for arm, mean in (("dqn", 1), ("gram:10.24", 3), ("norm:1.0", 2))
+        for game in games
+        for seed in range(3)
+        for frames in (500_000, 1_000_000)
+    ]
+    (tmp_path / "theirs.csv").write_text("\n".join(["arm,game,seed,frames,return", *lines]))
+    write_import(tmp_path / "theirs.csv", tmp_path / "study")
+    build(tmp_path / "study", tmp_path / "results" / "minatar", Options(replicates=100))
+    found = judged("forty-of-49", tmp_path / "results", part=1)
+    assert found.verdict == "reproduced"
+    assert found.numbers[-1] == ("runs behind it", "5 games, 3 seeds, 1,000,000 frames")

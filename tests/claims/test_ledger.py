@@ -1,0 +1,223 @@
+"""The verdicts follow the tables: other numbers give other verdicts, and without a table there is none."""
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gramian.claims import Tables, judge, load_ledger, page
+from gramian.claims.rules import Statements
+from gramian.cli import main
+from gramian.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+CLAIMS = {claim.id: claim for claim in load_ledger()}
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Path(shutil.copytree(ROOT / "results", tmp_path / "results"))
+
+
+def edit(path, where, changes):
+    """Change fields in the rows that fit."""
+    rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    fitting = [row for row in rows if all(row[column] == value for column, value in where.items())]
+    assert fitting
+    for row in fitting:
+        row.update(changes)
+    write(path, rows)
+
+
+def write(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+
+
+def verdict(claim, results):
+    return judge(CLAIMS[claim], Tables(results)).verdict
+
+
+def test_the_committed_page_is_what_the_tables_give_now():
+    tables = Tables(ROOT / "results")
+    written = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
+    assert written == page([judge(claim, tables) for claim in CLAIMS.values()]), "run: gramian claims"
+
+
+def test_every_claim_that_the_paper_makes_is_in_the_ledger():
+    assert list(CLAIMS) == [
+        *(f"proposition-{number}" for number in range(1, 7)),
+        "regression", "mountain-car-gain", "mountain-car-correlation", "mountain-car-sensitivity", "gram-is-decor",
+        "linear-cost", "gram-scores-like-decor", "forty-of-49", "median-score", "denser-features", "falling-terms",
+        "gradient-growth",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("claim", [f"proposition-{number}" for number in range(1, 7)])
+def test_a_proposition_stands_or_falls_with_its_statements(claim, results):
+    table = results / "linear" / "theory.csv"
+    rule = CLAIMS[claim].parts[0].rule
+    statements = [rule._rows(Tables(results), statement)[0]["statement"] for statement in rule.claimed]
+    for statement in statements:
+        edit(table, {"statement": statement}, {"verdict": "holds"})
+    assert verdict(claim, results) == "reproduced"
+    edit(table, {"statement": statements[0], "process": "3"}, {"verdict": "does not hold"})
+    assert verdict(claim, results) == "false as stated"
+
+
+CONTRASTS = "linear/mountain_car_contrasts.csv"
+
+
+@pytest.mark.parametrize(
+    ("pairing", "beyond", "expected"),
+    [
+        ((-100, -120, -80), (-30, -50, -10), "reproduced"),
+        ((-100, -120, -80), (-30, -70, 10), "confounded"),
+        ((-100, -120, -80), (30, 10, 50), "confounded"),
+        ((-100, -220, 20), (-30, -50, -10), "not reproduced"),
+        ((100, 80, 120), (-30, -50, -10), "not reproduced"),
+    ],
+)
+def test_mountain_car_needs_a_gain_and_one_beyond_the_control(pairing, beyond, expected, results):
+    for question, numbers in (("the paper's pairing: same α", pairing), ("beyond the norm penalty", beyond)):
+        fields = dict(zip(("difference", "low", "high"), map(str, numbers), strict=True))
+        edit(results / CONTRASTS, {"copies": "1", "question": question}, fields)
+    assert verdict("mountain-car-gain", results) == expected
+
+
+def test_the_gain_with_copies_must_exceed_that_without(results):
+    def remains(copies, *numbers):
+        fields = dict(zip(("difference", "low", "high"), map(str, numbers), strict=True))
+        edit(results / CONTRASTS, {"copies": copies, "question": "what remains at matched step size"}, fields)
+
+    remains("0", -100, -110, -90)
+    remains("1", -300, -310, -290)
+    assert verdict("mountain-car-correlation", results) == "confounded"  # the control has it as well, in this table
+    remains("1", -100, -110, -90)
+    assert verdict("mountain-car-correlation", results) == "not reproduced"
+
+
+def test_the_range_of_step_sizes_must_widen(results):
+    table, share = results / "linear/mountain_car_summary.csv", ("share_own", "share_own_low", "share_own_high")
+    edit(table, {"copies": "1", "arm": "A, single-sample"}, dict(zip(share, ("0.9", "0.88", "0.92"), strict=True)))
+    edit(table, {"copies": "1", "arm": "A, λ = 0"}, dict(zip(share, ("0.3", "0.28", "0.32"), strict=True)))
+    assert verdict("mountain-car-sensitivity", results) == "reproduced"
+    edit(table, {"copies": "1", "arm": "A, norm alone"}, dict(zip(share, ("0.9", "0.88", "0.92"), strict=True)))
+    assert verdict("mountain-car-sensitivity", results) == "confounded"
+
+
+def test_the_regression_is_judged_at_the_matched_step_size_and_for_both_inputs(results):
+    table, arm = results / "linear/regression_summary.csv", "A, single-sample (the paper)"
+    better = {"area_minus_control_mean": "-0.0005", "area_minus_control_se": "0.00001"}
+    edit(table, {"arm": arm, "rho": "0.99"}, better)
+    assert verdict("regression", results) == "confounded"
+    edit(table, {"arm": arm, "rho": "0"}, better)
+    assert verdict("regression", results) == "reproduced"
+    edit(table, {"arm": arm, "rho": "0"}, {"area_mean": "0.9"})
+    assert verdict("regression", results) == "not reproduced"
+
+
+def test_the_forms_must_be_equal_to_rounding(results):
+    edit(results / "cost/equality.csv", {"case": "offset", "n": "4"}, {"gradient_difference": "1e-3"})
+    assert verdict("gram-is-decor", results) == "not reproduced"
+
+
+def test_a_cost_that_grows_faster_than_the_features_is_not_linear(results):
+    table = results / "cost/penalties.csv"
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    for row in rows:
+        if row["form"] == "gram" and row["axis"] == "d":
+            row["microseconds"] = str(float(row["d"]) ** 1.7)
+    write(table, rows)
+    assert verdict("linear-cost", results) == "not reproduced"
+    for row in rows:
+        if row["form"] in ("gram", "covariance") and row["axis"] == "d":
+            row["microseconds"] = str(float(row["d"]) ** 0.9)
+    write(table, rows)
+    assert verdict("linear-cost", results) == "confounded"
+
+
+LINEAR = [claim for claim in CLAIMS.values() if not any(part.awaited for part in claim.parts)]
+
+
+@pytest.mark.parametrize("claim", LINEAR, ids=lambda claim: claim.id)
+def test_no_verdict_without_its_table(claim, results):
+    for name in claim.parts[0].tables:
+        (results / name).rename(results / "hidden")
+        with pytest.raises(UserError, match=rf"there is no table '.*{name}'; no verdict without a table"):
+            judge(claim, Tables(results))
+        (results / "hidden").rename(results / name)
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=lambda claim: claim.id)
+def test_no_verdict_from_an_empty_table(claim, results):
+    name = claim.parts[0].tables[0]
+    (results / name).parent.mkdir(exist_ok=True)
+    (results / name).write_text("arm,game,seed\n")
+    with pytest.raises(UserError, match=rf"the table '.*{name}' has no rows"):
+        judge(claim, Tables(results))
+
+
+def test_a_table_without_a_column_or_with_words_for_numbers_is_refused(results):
+    path = results / CONTRASTS
+    edit(path, {"copies": "1", "question": "beyond the norm penalty"}, {"low": "a lot"})
+    with pytest.raises(UserError, match=r"'a lot' in column low of the table .* is no number"):
+        verdict("mountain-car-gain", results)
+    path.write_text(path.read_text().replace(",low,", ",least,", 1))
+    with pytest.raises(UserError, match="has no column low; it has copies, question"):
+        verdict("mountain-car-gain", results)
+
+
+def test_a_table_of_statements_without_their_verdicts_is_refused(results):
+    path = results / "linear" / "theory.csv"
+    path.write_text(path.read_text().replace("verdict", "opinion", 1))
+    with pytest.raises(UserError, match="has no column verdict"):
+        verdict("proposition-1", results)
+
+
+def test_a_cost_of_nothing_has_no_slope(results):
+    edit(results / "cost/penalties.csv", {"device": "cpu", "axis": "d", "form": "gram"}, {"microseconds": "0"})
+    with pytest.raises(UserError, match="must be above 0 for a slope"):
+        verdict("linear-cost", results)
+
+
+def test_the_command_writes_the_page_and_refuses_without_leaving_one(results, tmp_path, capsys):
+    out = tmp_path / "docs" / "claims.md"
+    assert main(["claims", "--results", str(results), "--out", str(out)]) == 0
+    assert "false as stated  Proposition 6" in capsys.readouterr().out
+    assert out.read_text().startswith("# The claims of the paper")
+    out.unlink()
+    (results / CONTRASTS).unlink()
+    assert main(["claims", "--results", str(results), "--out", str(out)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not out.exists()
+    assert main(["claims", "--results", str(tmp_path / "nowhere")]) == 2
+    assert "name the folder of the tables: --results FOLDER" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('rule = "efect"', "unknown rule 'efect'; did you mean 'effect'?"),
+        ('rule = "within"\nlabl = "x"', "unknown key of rule 'within' 'labl'; did you mean 'label'?"),
+        ('rule = "within"\nlabel = "x"', "rule 'within' is not complete"),
+        ('rule = "within"\nvalue = { kind = "colum" }', "unknown kind of quantity 'colum'; did you mean 'column'?"),
+    ],
+)
+def test_a_mistake_in_a_ledger_is_named(text, complaint):
+    with pytest.raises(UserError) as error:
+        load_ledger(f'[[claims]]\nid = "x"\n[[claims.parts]]\n{text}\n')
+    assert complaint in str(error.value)
+
+
+def test_dots_in_a_statement_stand_for_any_words_of_one_statement(results):
+    fitting = Statements("linear/theory.csv", ["θe₁ᵀ is…with one feature left"])
+    assert fitting.judge(Tables(results)).verdict == "reproduced"
+    with pytest.raises(UserError, match="'h is Lipschitz…' fits 2 statements"):
+        Statements("linear/theory.csv", ["h is Lipschitz…"]).judge(Tables(results))
+    with pytest.raises(UserError, match="has no statement 'h is smooth'"):
+        Statements("linear/theory.csv", ["h is smooth"]).judge(Tables(results))

@@ -1,0 +1,119 @@
+"""Every command in README and docs is one that works: it is parsed here, and run in its quick form."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+import tyro
+
+from gramian.cli import COMMANDS, _load, main
+from tests.docs.pages import PAGES, ROOT, commands, name, shell_lines
+
+REGISTRY = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
+STORIES = REGISTRY["stories"]
+QUICK = {command["page"]: command["quick"] for story in STORIES.values() for command in story["commands"]}
+COVERED = {command["page"]: command["test"] for command in REGISTRY["covered"]}
+FOREIGN = ("pip install ", "ray start ")
+"""Not ours to test."""
+FOUND = {line: name(page) for page in PAGES for line in commands(page.read_text(encoding="utf-8"))}
+SHOWN = {line for page in PAGES for line in shell_lines(page.read_text(encoding="utf-8"))}
+
+
+def gramian_command(words):
+    """The longest name of a command that the words begin with, and its arguments; no name where there is none."""
+    for length in (2, 1):
+        if " ".join(words[:length]) in COMMANDS:
+            return " ".join(words[:length]), words[length:]
+    return "", words
+
+
+def is_a_mere_mention(line):
+    """A command named in the running text without anything to run: ``gramian train``, ``gramian --help``."""
+    program, *words = shlex.split(line)
+    if line in SHOWN:
+        return False
+    known, rest = gramian_command(words)
+    is_group = len(words) == 1 and any(command.startswith(f"{words[0]} ") for command in COMMANDS)
+    return program == "gramian" and (is_group or words == ["--help"] or (known and rest in ([], ["--help"])))
+
+
+TO_RUN = [line for line in FOUND if not line.startswith(("make ", *FOREIGN)) and not is_a_mere_mention(line)]
+
+
+@pytest.mark.parametrize("line", TO_RUN)
+def test_every_command_in_the_pages_has_a_quick_form(line):
+    assert line in QUICK or line in COVERED, (
+        f"{FOUND[line]} has a command without a quick form in tests/docs/commands.toml"
+    )
+
+
+def test_no_quick_form_has_outlived_its_page():
+    assert {*QUICK, *COVERED} <= set(FOUND)
+
+
+def test_what_is_not_run_here_is_covered_by_a_test_that_is_there():
+    assert all((ROOT / test).is_file() for test in COVERED.values())
+
+
+@pytest.mark.parametrize("line", QUICK)
+def test_a_quick_form_is_the_same_command_with_all_its_options(line):
+    page, quick = shlex.split(line), shlex.split(QUICK[line])
+    assert page[:2] == quick[:2]
+    if page[0] == "gramian":
+        assert gramian_command(page[1:])[0] == gramian_command(quick[1:])[0]
+    assert {word for word in page if word.startswith("--")} <= {word for word in quick if word.startswith("--")}
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in FOUND if line.startswith("gramian ") and not is_a_mere_mention(line)]
+)
+def test_every_option_in_the_pages_is_one_that_the_command_has(line):
+    command, arguments = gramian_command(shlex.split(line)[1:])
+    function = _load(COMMANDS[command])
+    (options,) = [kind for parameter, kind in get_type_hints(function).items() if parameter != "return"]
+    default = options.defaults(arguments) if hasattr(options, "defaults") else None
+    tyro.cli(options, args=arguments, default=default)
+
+
+@pytest.mark.parametrize("line", [line for line in FOUND if line.startswith("make ")])
+def test_every_target_in_the_pages_is_in_the_makefile(line):
+    if shutil.which("make") is None:
+        targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+        assert line.split()[1] in targets
+    else:
+        subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, check=True, capture_output=True)
+
+
+def run(line, folder):
+    """Run a quick form in ``folder``: ours in this process, benchmarks in one of their own."""
+    program, *words = shlex.split(line)
+    if program == "gramian":
+        arguments = [
+            path for word in words for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
+        ]
+        assert main(arguments) == 0, line
+        return
+    script = [str(ROOT / word) if word.startswith("benchmarks/") else word for word in words]
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
+    done = subprocess.run([sys.executable, *script], cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "story",
+    [pytest.param(name, marks=[pytest.mark.slow] if story["slow"] else []) for name, story in STORIES.items()],
+)
+def test_the_quick_forms_run(story, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for file, content in STORIES[story].get("files", {}).items():
+        Path(file).write_text(content, encoding="utf-8")
+    quick = dict.fromkeys(command["quick"] for command in STORIES[story]["commands"])
+    for line in (*STORIES[story].get("before", []), *quick):
+        run(line, tmp_path)
