@@ -216,6 +216,8 @@ class Learner:
         )
         self._updates = 0  # the same number as state.updates, known without asking the device
         self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
+        # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
+        self._environments = torch.arange(1, device=device)
         self.action_counts = counts.to(device).unsqueeze(1)
         """How many actions each run has, int64 ``[P, 1]``."""
 
@@ -260,8 +262,9 @@ class Learner:
         Tensor
             int64 ``[P, E]`` on the device of the learner.
         """
-        environments = torch.arange(observations.shape[1], device=self._seeds.device)
-        random_bits = torch_bits(self._seeds, stream, agent_step, environments)
+        if len(self._environments) != observations.shape[1]:
+            self._environments = torch.arange(observations.shape[1], device=self._seeds.device)
+        random_bits = torch_bits(self._seeds, stream, agent_step, self._environments)
         # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
         random_actions = torch_integers(random_bits, self.action_counts)
         if not isinstance(epsilon, Tensor) and epsilon >= 1:  # in a prefill nobody needs the network

@@ -229,6 +229,7 @@ class DevicePipeline(Pipeline):
     def begin(self, frames: NDArray[np.generic], started: NDArray[np.bool_]) -> None:
         """See :meth:`Pipeline.begin`."""
         super().begin(frames, started)
+        self.learner.act(self.stack.observations, 1.0, 0)  # what it makes once is there before anything is compiled
         # Recording writes a few transitions ahead of the newest. In an empty replay they do no harm.
         with torch.cuda.stream(self._actors):
             self._prepare("observe", self._take_in, (self.stack.frames, *self.replay.counters))

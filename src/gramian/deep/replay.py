@@ -145,6 +145,7 @@ class Replay:
         self._powers = gamma ** torch.arange(n_step + 1, dtype=torch.float64, device=device)
         self._back = torch.arange(spec.stack - 1, -1, -1, device=device)
         self._ahead = torch.arange(n_step, device=device)
+        self._counted = torch.arange(0, device=device)
 
     @property
     def device(self) -> torch.device:
@@ -279,8 +280,7 @@ class Replay:
         """
         counts = self._counts()
         ends = counts.cumsum(dim=1)
-        number = torch.arange(batch_size, device=seeds.device)
-        random_bits = torch_bits(seeds[:, None], stream, counter, number)
+        random_bits = torch_bits(seeds[:, None], stream, counter, self._numbers(batch_size))
         drawn = torch_integers(random_bits, ends[:, -1:])
         environment = (drawn[:, :, None] >= ends[:, None, :]).sum(dim=2)
         rank = drawn - (ends - counts).gather(1, environment)
@@ -288,6 +288,7 @@ class Replay:
 
     def empty_batch(self, batch_size: int) -> Batch:
         """Memory for a batch of this replay's transitions, for :meth:`fetch` and :meth:`sample` to write into."""
+        self._numbers(batch_size)  # so that they are there before anything is compiled
         shape, device = (self.shape[0], batch_size), self._frames.device
         looks = [torch.empty(*shape, *self.spec.shape, dtype=self.spec.torch_dtype, device=device) for _ in range(2)]
         numbers = torch.empty(2, *shape, device=device)
@@ -453,6 +454,12 @@ class Replay:
             self._put(self._slot(row, local + 1)[cut], final_frames.to(device), ages)
             self._head.copy_((self._head + used[:, -1]) % self._layout.slots)
             self.added += ends.shape[1]
+
+    def _numbers(self, count: int) -> Tensor:
+        # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
+        if len(self._counted) != count:
+            self._counted = torch.arange(count, device=self.device)
+        return self._counted
 
     def _counts(self) -> Tensor:
         return (self._last - self._first + 1).clamp(min=0).view(self.shape)
