@@ -1,4 +1,9 @@
-import inspect
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import ale_py
 import cv2
@@ -7,15 +12,15 @@ import numpy as np
 import pytest
 import torch
 from ale_py import roms
+from ale_py.vector_env import AtariVectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments
-from gramian.deep.environments import atari as atari_module
+from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments, emulator
 from gramian.deep.games import PAPER_TITLES, find_game
 from gramian.deep.observations import FrameStack
 from gramian.deep.streams import Stream, bits
 from gramian.errors import UserError
-from tests.deep.environment_checks import check_independence, check_restore, play, random_actions, snapshot
+from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
 
 gymnasium.register_envs(ale_py)
 OPEN: list[Environments] = []
@@ -78,8 +83,8 @@ class RawGame:
     def __init__(self, id_, seed, sticky, noops=0):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.ale = ale_py.ALEInterface()
-        self.ale.setFloat("repeat_action_probability", sticky)
-        self.ale.setInt("random_seed", seed)
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.chance, self.sticky, self.before = random.Random(seed), sticky, ale_py.Action.NOOP
         self.ale.loadROM(roms.get_rom_path(id_))
         self.ale.reset_game()
         for _ in range(noops):
@@ -94,7 +99,9 @@ class RawGame:
     def step(self, action):
         meaning, reward, screens = self.ale.getMinimalActionSet()[action], 0, []
         for _ in range(4):
-            reward += self.ale.act(meaning)
+            if self.chance.random() >= self.sticky:
+                self.before = meaning
+            reward += self.ale.act(self.before)
             screens.append(self.ale.getScreenGrayscale())
             if self.ale.game_over():
                 break
@@ -105,7 +112,7 @@ def episode_seed(run_seed, environment, episode):
     return int(bits(run_seed, Stream.EPISODE, environment, episode)) >> 33
 
 
-def test_with_sticky_actions_an_episode_is_the_emulator_s_with_the_episode_s_seed():
+def test_with_sticky_actions_each_frame_repeats_the_action_before_with_the_chance_of_the_episode_s_seed():
     environments = make("breakout", seeds=[9], each=2, sticky_probability=0.25)
     step = environments.reset()
     episodes, games = [0, 0], [None, None]
@@ -184,21 +191,25 @@ def test_the_time_limit_truncates_with_the_frame_that_would_have_been_shown(fram
     np.testing.assert_array_equal(history[steps - 1]["frames"], first)
 
 
-def test_every_option_of_the_emulator_is_set_explicitly(monkeypatch):
+def test_every_setting_of_the_emulator_that_bears_on_a_game_is_set_explicitly(monkeypatch):
     given = {}
 
-    class Recorder(atari_module.AtariVectorEnv):
-        def __init__(self, *args, **kwargs):
-            given.update(kwargs)
-            super().__init__(*args, **kwargs)
+    class Recorder(ale_py.ALEInterface):
+        def setInt(self, name, value):  # noqa: N802
+            given[name] = value
 
-    monkeypatch.setattr(atari_module, "AtariVectorEnv", Recorder)
-    make("pong", noop_max=30, threads=1)
-    parameters = inspect.signature(Recorder.__mro__[1].__init__).parameters.values()
-    options = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    assert set(given) == options
-    assert given["reward_clipping"] is given["episodic_life"] is given["life_loss_info"] is False
-    assert given["use_fire_reset"] is False
+        setFloat = setBool = setInt  # noqa: N815
+
+    monkeypatch.setattr(emulator.ale_py, "ALEInterface", Recorder)
+    emulator.Console("pong", sticky_probability=0.25)
+    assert given == {
+        "random_seed": 0,
+        "frame_skip": 1,
+        "max_num_frames_per_episode": 0,
+        "repeat_action_probability": 0.0,  # sticky actions are the console's own
+        "color_averaging": False,
+        "truncate_on_loss_of_life": False,
+    }
 
 
 def test_games_with_different_action_counts_share_a_population_and_play_as_if_alone():
@@ -242,7 +253,7 @@ def test_restore_after_a_step_that_truncated_gives_that_step_again():
 
 @pytest.mark.parametrize("name", ["freeway", "assault", "hero"])
 def test_an_episode_does_not_depend_on_the_one_before(name):
-    # in these games the emulator's memory would survive a reset that does not load the cartridge again
+    # in these games the console's memory survives a plain reset
     histories = []
     for seed in (1, 2):
         environments = make(name, max_episode_frames=160)
@@ -258,10 +269,10 @@ def test_a_run_s_episodes_do_not_depend_on_the_population():
     check_independence(find_game("breakout"), options, 220)
 
 
-def test_starting_over_gives_the_same_episodes_whatever_was_got_ready():
+def test_starting_over_gives_the_same_episodes():
     environments = make("breakout", each=2, sticky_probability=0.25)
     histories = []
-    for _ in range(2):  # the second time, the episodes got ready are not the ones that are wanted
+    for _ in range(2):
         environments.reset()
         histories.append(play(environments, random_actions(environments, 250)))
     assert any(step["started"].any() for step in histories[0])
@@ -280,11 +291,64 @@ def test_the_number_of_threads_does_not_matter():
 
 
 @pytest.mark.parametrize("title", PAPER_TITLES)
-def test_every_game_of_the_paper_plays(title):
-    environments = make(title, threads=1)
-    step = snapshot(environments.reset())
-    assert step["frames"].shape == (1, 1, 84, 84)
-    environments.step(environments.actions[:, None] - 1)
+def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played_before(title):
+    game = find_game(title).id
+    console, frame = emulator.Console(game), np.zeros((84, 84), np.uint8)
+    vector = AtariVectorEnv(
+        game, 1, stack_num=1, noop_max=0, use_fire_reset=False, reward_clipping=False, repeat_action_probability=0.0
+    )
+    rng = np.random.default_rng(0)
+    console.start(1, 0, frame)
+    for action in rng.integers(0, console.actions, 60).tolist():  # leaves its traces in the console's memory
+        if console.act(action, frame)[1]:
+            break
+    console.start(2, 0, frame)
+    expected, info = vector.reset(seed=np.array([0]))
+    np.testing.assert_array_equal(frame, expected[0, 0])
+    for action in rng.integers(0, console.actions, 120).tolist():
+        reward, over = console.act(action, frame)
+        expected, rewards, terminated, _, info = vector.step(np.array([action]))
+        assert (reward, over, console.lives) == (rewards[0], terminated[0], info["lives"][0])
+        if over:
+            break
+        np.testing.assert_array_equal(frame, expected[0, 0])
+
+
+def test_an_emulator_ends_when_whoever_gives_the_orders_is_killed(tmp_path):
+    program = f"""
+import os, signal
+import numpy as np
+from gramian.deep.environments import AtariOptions
+from gramian.deep.environments.atari import AtariEngine
+engine = AtariEngine("pong", 2, AtariOptions(), 2)
+open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in engine._players))
+engine.start(np.arange(2), np.arange(2))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    subprocess.run([sys.executable, "-c", program], check=False)
+    pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
+    deadline = time.monotonic() + 30
+    while any(running(pid) for pid in pids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(running(pid) for pid in pids)
+
+
+def running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_an_emulator_that_dies_is_an_error_and_not_a_wait_for_ever():
+    environments = make("pong", threads=1)
+    environments.reset()
+    (group,) = environments._groups
+    group.engine._players[0].process.kill()
+    with pytest.raises((RuntimeError, BrokenPipeError)):
+        play(environments, random_actions(environments, 3))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
+import ale_py
 import cv2
+import gymnasium
 import numpy as np
 import pytest
+from gymnasium.wrappers import AtariPreprocessing
 
 from gramian.deep.environments import (
     AtariOptions,
@@ -10,9 +13,11 @@ from gramian.deep.environments import (
     make_engine,
     make_flavour_engine,
 )
-from gramian.deep.environments.flavours import shrink
+from gramian.deep.environments.emulator import shrink
 from gramian.deep.games import PAPER_TITLES, find_game
 from gramian.errors import UserError
+
+gymnasium.register_envs(ale_py)
 
 
 def engines(title, flavour=None, count=1, **options):
@@ -27,23 +32,28 @@ def act(engine, action):
 
 
 # Demon Attack's and Centipede's first modes are not number 0
-@pytest.mark.parametrize("title", ["Breakout", "DemonAttack", "Centipede"])
-def test_the_default_flavour_is_the_game_of_the_training_frame_by_frame(title):
-    vector, single = engines(title)
-    everyone, seed = np.arange(1), np.zeros(1, np.int64)
-    np.testing.assert_array_equal(vector.start(everyone, seed), single.start(everyone, seed))
-    lost = 0
-    for action in np.random.default_rng(0).integers(0, vector.actions, 400).tolist():
-        (frame, *numbers), (expected, *expected_numbers) = act(single, action), act(vector, action)
-        assert numbers[:2] == expected_numbers[:2]
-        if numbers[1]:  # nobody sees the last frame of a game that is over
+@pytest.mark.parametrize(
+    ("title", "flavour"),
+    [("Breakout", None), ("DemonAttack", None), ("Centipede", None), ("Breakout", Flavour(12, 1))],
+)
+def test_a_flavour_plays_as_gymnasium_s_single_environment(title, flavour):
+    chosen = {} if flavour is None else {"mode": flavour.mode, "difficulty": flavour.difficulty}
+    reference = AtariPreprocessing(
+        gymnasium.make(f"ALE/{title}-v5", frameskip=1, repeat_action_probability=0.0, **chosen),
+        noop_max=0,
+        terminal_on_life_loss=False,
+    )
+    _, engine = engines(title, flavour)
+    expected, _ = reference.reset(seed=0)
+    np.testing.assert_array_equal(engine.start(np.arange(1), np.zeros(1, np.int64))[0], expected)
+    for action in np.random.default_rng(0).integers(0, engine.actions, 300).tolist():
+        frame, reward, over, _ = act(engine, action)
+        expected, expected_reward, terminated, _, _ = reference.step(action)
+        assert (reward, over) == (expected_reward, terminated)
+        if over:  # nobody sees the last frame of a game that is over
             break
         np.testing.assert_array_equal(frame, expected)
-        assert numbers[2] == expected_numbers[2]
-        lost += numbers[2]
-    assert lost
-    vector.close()
-    single.close()
+    engine.close()
 
 
 def test_every_game_of_the_paper_has_a_first_flavour_with_difficulty_zero():
@@ -75,7 +85,9 @@ def test_frames_shrink_as_opencv_shrinks_them():
     screens = np.random.default_rng(0).integers(0, 256, (20, 210, 160), dtype=np.uint8)
     for screen in screens:
         expected = cv2.resize(screen, (84, 84), interpolation=cv2.INTER_AREA)
-        np.testing.assert_array_equal(shrink(screen), expected)
+        small = np.zeros((84, 84), np.uint8)
+        shrink(screen, small)
+        np.testing.assert_array_equal(small, expected)
 
 
 def test_a_mode_that_a_game_does_not_have_is_refused():

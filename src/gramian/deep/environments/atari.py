@@ -1,47 +1,41 @@
-"""Atari 2600 through ale-py's vector environment.
+"""Atari 2600 through ale-py, its consoles spread over processes: one for each core, or fewer.
 
-An episode must be a function of its seed and its actions. A plain reset does not give that: in a dozen games the
-console's memory survives it. A seeded reset does, as it loads the cartridge again, but this costs as much as some
-three hundred agent steps, while all other environments of the same vector environment wait. Every environment
-therefore has two emulators, vector environments of size one: while it plays with one, the other gets its next episode
-ready in the background, whose seed is known in advance.
+The processes play as told through shared memory, so that nothing is copied on the way and the order of events never
+depends on who is faster. See `gramian.deep.environments.emulator`.
 """
 
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+import contextlib
+import json
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from ale_py.vector_env import AtariVectorEnv
-from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from gramian.deep.environments import emulator
+from gramian.deep.environments.emulator import ACT, DONE, SCREEN, START, Console, map_arrays
 from gramian.deep.environments.engine import Engine, Frames, Outcome
-from gramian.deep.environments.options import SCREEN_PIXELS, AtariOptions
+from gramian.deep.environments.options import SCREEN_PIXELS, AtariOptions, Flavour
 from gramian.deep.observations import ObservationSpec
-
-# Time limits are counted outside: at its own limit the emulator stops inside the frame skip and gives a frame that is
-# pooled with one of the step before. It adds one to its limit, so that this must stay below the largest int.
-_NO_LIMIT = 2**30
-COLOUR_SCREEN = (210, 160)
-"""Height and width of the screen of every game of the paper."""
-
-_FULL_STRENGTH = np.ones(1, np.float32)
+from gramian.deep.streams import Stream, bits, integers
 
 
-class _Ready(NamedTuple):
-    """An emulator at the beginning of an episode."""
+class _Player(NamedTuple):
+    """A process, and the pipes to and from it."""
 
-    env: AtariVectorEnv
-    frame: NDArray[np.uint8]
-    lives: int
+    process: subprocess.Popen[bytes]
+    orders: int
+    answers: int
 
 
 class AtariEngine(Engine):
-    """``count`` copies of one Atari game, each stepped by a C++ thread of its own.
-
-    The emulator cannot be told not to reset a finished game by itself at the next action; here every finished game is
-    replaced, before that action is sent, by the next episode, so that this never happens.
+    """``count`` copies of one Atari game.
 
     Parameters
     ----------
@@ -50,130 +44,158 @@ class AtariEngine(Engine):
     count
         The number of copies.
     threads
-        How many episodes are got ready at once.
+        How many processes play them.
+    flavour
+        Mode and difficulty; None is the game as it is switched on.
     colour
         Give the whole screen in colour ``[210, 160, 3]``, for people to look at; the game is the same.
     """
 
-    def __init__(self, game: str, count: int, options: AtariOptions, threads: int, *, colour: bool = False):
-        self._game, self._options, self._colour = game, options, colour
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="gramian-atari")
-        self._playing = [self._make() for _ in range(count)]
-        self._next: list[Future[_Ready] | None] = [None] * count
-        self._next_seed = np.full(count, -1, np.int64)
-        self._lives = np.zeros(count, np.int64)
-        self.observation = ObservationSpec(
-            (*COLOUR_SCREEN, 3) if colour else (SCREEN_PIXELS, SCREEN_PIXELS), np.uint8, options.stack
-        )
-        self._frames = np.zeros((count, *self.observation.frame_shape), np.uint8)
-        self.actions = len(self._playing[0].ale.get_action_set())
+    def __init__(
+        self,
+        game: str,
+        count: int,
+        options: AtariOptions,
+        threads: int,
+        *,
+        flavour: Flavour | None = None,
+        colour: bool = False,
+    ):
+        self._noop_max = options.noop_max
+        self.observation = ObservationSpec((*SCREEN, 3) if colour else (SCREEN_PIXELS,) * 2, np.uint8, options.stack)
+        self.actions = action_count(game, options.full_actions)
         self.frames_per_step = options.frame_skip
         self.max_episode_steps = -(-options.max_episode_frames // options.frame_skip)
+        settings = {
+            "game": game,
+            "frame_skip": options.frame_skip,
+            "sticky_probability": options.sticky_probability,
+            "fire_reset": options.fire_reset,
+            "full_actions": options.full_actions,
+            "flavour": flavour,
+            "colour": colour,
+        }
+        size = map_arrays(None, count, colour)[1]
+        with _anonymous_file() as memory:
+            os.truncate(memory, size)
+            self._arrays, _ = map_arrays(mmap.mmap(memory, size), count, colour)
+            step = max(1, min(threads, count))
+            self._players = [_start(memory, count, first, step, settings) for first in range(step)]
+        self._everyone = np.arange(count)
+        self._lives = np.zeros(count, np.int64)
+        self._wait()
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
         """See :meth:`Engine.start`."""
-        members = list(zip(which.tolist(), seeds.tolist(), strict=True))
-        futures: list[Future[_Ready]] = []
-        for i, seed in members:
-            prepared = self._next[i]
-            if prepared is None or self._next_seed[i] != seed:
-                futures.append(self._pool.submit(_begin, self._playing[i], seed))
-            else:
-                futures.append(prepared)
-        for (i, _), future in zip(members, futures, strict=True):
-            ready = future.result()
-            if future is self._next[i]:  # the emulator that has played is the one to prepare next
-                self._next[i] = _done(_Ready(self._playing[i], ready.frame, 0))
-                self._next_seed[i] = -1
-            self._playing[i], self._frames[i], self._lives[i] = ready
-        return self._frames[which]
-
-    def prepare(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> None:
-        """See :meth:`Engine.prepare`."""
-        for i, seed in zip(which.tolist(), seeds.tolist(), strict=True):
-            if self._next_seed[i] != seed:
-                self._next[i] = self._pool.submit(self._begin_next, self._next[i], seed)
-                self._next_seed[i] = seed
+        arrays = self._arrays
+        arrays["chosen"][:] = np.isin(self._everyone, which)
+        arrays["seeds"][which] = seeds
+        arrays["noops"][which] = integers(bits(seeds, Stream.EPISODE), self._noop_max + 1)
+        self._order(START)
+        self._wait()
+        arrays["chosen"][:] = True
+        self._lives[which] = arrays["lives"][which]
+        return np.asarray(arrays["frames"][which])
 
     def send(self, actions: NDArray[np.int64]) -> None:
         """See :meth:`Engine.send`."""
-        for i, env in enumerate(self._playing):
-            env.ale.send(actions[i : i + 1], _FULL_STRENGTH)
+        self._arrays["actions"][:] = actions
+        self._order(ACT)
 
     def recv(self) -> Outcome:
         """See :meth:`Engine.recv`."""
-        count = len(self._playing)
-        rewards, terminated = np.zeros(count, np.float32), np.zeros(count, np.bool_)
-        lives = np.zeros(count, np.int64)
-        for i, env in enumerate(self._playing):
-            frames, rewards[i : i + 1], terminated[i : i + 1], _, info = env.ale.recv()
-            self._frames[i] = frames[0, 0]
-            lives[i : i + 1] = info["lives"]
-        life_lost = lives < self._lives
-        self._lives = lives
-        return Outcome(self._frames, rewards, terminated, life_lost)
+        self._wait()
+        arrays = self._arrays
+        life_lost = arrays["lives"] < self._lives
+        self._lives[:] = arrays["lives"]
+        return Outcome(arrays["frames"], arrays["rewards"], arrays["over"], life_lost)
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
         """See :meth:`Engine.replay`. All environments play at the same time."""
-        self.start(np.arange(len(self._playing)), seeds)
-        scripts = [taken.astype(np.int64) for taken in actions]
+        self.start(self._everyone, seeds)
+        lengths = np.array([len(taken) for taken in actions])
         alive = True
-        for t in range(max(map(len, scripts), default=0)):
-            members = [i for i, script in enumerate(scripts) if t < len(script)]
-            for i in members:
-                self._playing[i].ale.send(scripts[i][t : t + 1], _FULL_STRENGTH)
-            for i in members:
-                frames, _, terminated, _, info = self._playing[i].ale.recv()
-                alive &= not terminated[0]
-                self._frames[i] = frames[0, 0]
-                self._lives[i] = info["lives"][0]
-        return self._frames, alive
+        for t in range(lengths.max(initial=0)):
+            playing = lengths > t
+            self._arrays["chosen"][:] = playing
+            self._arrays["actions"][playing] = [taken[t] for taken in actions if len(taken) > t]
+            self._order(ACT)
+            self._wait()
+            alive &= not self._arrays["over"][playing].any()
+        self._arrays["chosen"][:] = True
+        self._lives[:] = self._arrays["lives"]
+        return self._arrays["frames"], alive
 
     def close(self) -> None:
         """See :meth:`Engine.close`."""
-        self._pool.shutdown(cancel_futures=True)
-        self._next.clear()
-        self._playing.clear()
+        for player in self._players:
+            os.close(player.orders)
+        for player in self._players:
+            player.process.wait()
+            os.close(player.answers)
+        self._players = []
 
-    def _begin_next(self, before: Future[_Ready] | None, seed: int) -> _Ready:
-        # the one before was submitted earlier to the same queue, so that waiting for it always ends
-        return _begin(before.result().env if before else self._make(), seed)
+    def __del__(self) -> None:
+        """A process ends when its pipe is closed; nobody should have to wait for it who has not asked to."""
+        for player in getattr(self, "_players", ()):
+            with contextlib.suppress(OSError):
+                os.close(player.orders)
 
-    def _make(self) -> AtariVectorEnv:
-        options = self._options
-        height, width = COLOUR_SCREEN if self._colour else (SCREEN_PIXELS, SCREEN_PIXELS)
-        return AtariVectorEnv(
-            self._game,
-            1,
-            batch_size=1,
-            num_threads=1,
-            thread_affinity_offset=-1,
-            max_num_frames_per_episode=_NO_LIMIT,
-            repeat_action_probability=options.sticky_probability,
-            full_action_space=options.full_actions,
-            continuous=False,
-            continuous_action_threshold=0.5,  # has no effect on discrete actions
-            autoreset_mode=AutoresetMode.NEXT_STEP,
-            img_height=height,
-            img_width=width,
-            grayscale=not self._colour,
-            stack_num=1,  # stacks are built from the newest frames, where they are needed
-            frameskip=options.frame_skip,
-            maxpool=True,
-            noop_max=options.noop_max + 1 if options.noop_max else 0,  # the emulator draws below its maximum
-            episodic_life=False,
-            life_loss_info=False,
-            reward_clipping=False,
-            use_fire_reset=options.fire_reset,
-        )
+    def _order(self, order: bytes) -> None:
+        for player in self._players:
+            os.write(player.orders, order)
+
+    def _wait(self) -> None:
+        for player in self._players:
+            if os.read(player.answers, 1) != DONE:
+                raise RuntimeError(f"an emulator's process has ended by itself (exit code {player.process.wait()})")
 
 
-def _begin(env: AtariVectorEnv, seed: int) -> _Ready:
-    frames, info = env.reset(seed=np.array([seed], np.int64))
-    return _Ready(env, frames[0, 0], int(info["lives"][0]))
+@cache
+def action_count(game: str, full_actions: bool) -> int:
+    """The number of actions of a game (by ALE's name).
+
+    Examples
+    --------
+    >>> action_count("pong", full_actions=False)
+    6
+    """
+    return Console(game, full_actions=full_actions).actions
 
 
-def _done(ready: _Ready) -> Future[_Ready]:
-    future: Future[_Ready] = Future()
-    future.set_result(ready)
-    return future
+@contextlib.contextmanager
+def _anonymous_file() -> Iterator[int]:
+    """A file without a name, in memory where the system has such files; it lasts as long as somebody uses it."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("gramian")
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    else:
+        with tempfile.TemporaryFile() as file:
+            yield file.fileno()
+
+
+def _start(memory: int, count: int, first: int, step: int, settings: dict[str, object]) -> _Player:
+    """Start the process that plays every ``step``-th console from ``first`` on."""
+    orders_out, orders_in = os.pipe()
+    answers_out, answers_in = os.pipe()
+    told = {
+        "memory": memory,
+        "count": count,
+        "first": first,
+        "step": step,
+        "settings": settings,
+        "orders": orders_out,
+        "answers": answers_in,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", emulator.__file__, json.dumps(told)],
+        pass_fds=(memory, orders_out, answers_in),
+        stdin=subprocess.DEVNULL,
+        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+    )
+    os.close(orders_out)
+    os.close(answers_in)
+    return _Player(process, orders_in, answers_out)

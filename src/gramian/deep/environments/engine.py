@@ -43,10 +43,6 @@ class Engine(Protocol):
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
         """Start new episodes in the environments ``which``, one seed each; give their first frames."""
 
-    def prepare(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> None:
-        """Learn which episodes the environments ``which`` will start next, so as to get them ready meanwhile."""
-        del which, seeds  # most games start at once
-
     def send(self, actions: NDArray[np.int64]) -> None:
         """Begin to carry out ``actions`` ``[n]``."""
 

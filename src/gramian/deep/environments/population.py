@@ -77,7 +77,7 @@ class Environments:
     envs_per_run
         E.
     threads
-        How many threads get Atari's next episodes ready; 0 takes one for each core that this process may use.
+        How many processes play Atari; 0 takes one for each core that this process may use.
 
     Raises
     ------
@@ -234,7 +234,6 @@ class Environments:
         alive = True
         for engine, rows in self._groups:
             self._frames[rows], lived = engine.replay(self._episode_seeds(rows), [actions[i] for i in rows])
-            engine.prepare(np.arange(rows.size), self._episode_seeds(rows, later=1))
             alive &= lived
         self._rewards[:] = state["rewards"]
         self._started[:], self._terminated[:], self._life_lost[:], self._truncated[:] = state["flags"]
@@ -256,11 +255,10 @@ class Environments:
             members = np.flatnonzero(np.isin(rows, which, assume_unique=True))
             if members.size:
                 self._frames[rows[members]] = engine.start(members, self._episode_seeds(rows[members]))
-                engine.prepare(members, self._episode_seeds(rows[members], later=1))
 
-    def _episode_seeds(self, rows: NDArray[np.intp], later: int = 0) -> NDArray[np.int64]:
+    def _episode_seeds(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         # 31 bits: the emulators' seeds are non-negative 32-bit integers
-        random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows] + later)
+        random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows])
         return (random_bits >> np.uint64(33)).astype(np.int64)
 
     def _record(self, actions: NDArray[np.int64]) -> None:
@@ -333,9 +331,11 @@ def make_flavour_engine(game: Game, count: int, options: EnvironmentOptions, fla
     """
     if flavour not in (known := find_flavours(game)):
         raise unknown(f"mode of '{game.name}':", str(flavour), map(str, known))
-    from gramian.deep.environments.flavours import FlavourEngine
+    from gramian.deep.environments.atari import AtariEngine
 
-    return FlavourEngine(game.id, count, options.atari, flavour)
+    # Setting a mode, be it the default one, lets some frames pass before the game begins, as the training does not.
+    other = None if flavour == known[0] else flavour
+    return AtariEngine(game.id, count, options.atari, min(count, cores()), flavour=other)
 
 
 def _make_groups(
