@@ -50,7 +50,7 @@ COMMANDS: dict[str, Command] = {
     "study report": Command("write a study's report", "gramian.report.commands:report_command"),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
-    "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
+    "demo": Command("see it work: three experiments and a page in a few minutes", "gramian.demo.commands:demo"),
 }
 
 

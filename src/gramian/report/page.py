@@ -12,6 +12,8 @@ from gramian.report.analysis import Analysis, Comparison
 from gramian.report.dynamics import Dynamics
 from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
+from gramian.report.section import Section
+from gramian.report.section import table as _table
 from gramian.report.statistics import CONFIDENCE
 from gramian.report.styles import arm_styles
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
@@ -30,10 +32,15 @@ class Page:
     analysis: Analysis
     dynamics: Dynamics
     table: Table
+    before: Sequence[Section] = ()
+    """Sections of others, before those of the study."""
+    after: Sequence[Section] = ()
+    """Sections of others, after the results of the study."""
 
     def html(self) -> str:
         """The whole page. Every word that comes from a file is escaped."""
         sections = [
+            *((section.name, escape(section.heading), section.html) for section in self.before),
             ("summary", "In short", self._summary()),
             ("curves", "Learning curves", self._curves()),
             ("all-games", "All games", _ALL_GAMES),
@@ -41,6 +48,7 @@ class Page:
             ("gains", "AUC gains", self._gains()),
             ("scores", "Scores", self._scores()),
             ("features", "Features", self._features()),
+            *((section.name, escape(section.heading), section.html) for section in self.after),
             ("run", "What was run", self._run()),
             ("method", "How the numbers are made", self._method()),
         ]
@@ -305,18 +313,6 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
 
 def _definitions(facts: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>"
-
-
-def _table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str, style: str = "", frame: str = ""
-) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return (
-        f'<div class="scroll {frame}" tabindex="0" role="region" aria-label="{escape(caption or headings[0])}">'
-        f"<table{_class(style)}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
 
 
 def _class(name: str) -> str:
