@@ -1,8 +1,8 @@
 """The command line: the only place where everything is wired.
 
 A command is a function of one frozen dataclass. The dataclass, read by tyro, is its options; the function does the
-work and returns the exit code. Commands are imported when they are called, so that ``gramian --help`` needs neither
-torch nor any extra.
+work and returns the exit code. A command that must run where no extra is installed takes no options. Commands are
+imported when they are called, so that ``gramian --help`` needs neither torch nor any extra.
 
 Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 interrupted.
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from gramian import __version__
 from gramian.errors import UserError, WorkFailed, unknown
@@ -26,8 +26,9 @@ class Command:
 
     summary: str
     function: str
-    """``module:name`` of a function that takes one options dataclass and returns the exit code."""
+    """``module:name`` of a function that takes one options dataclass, or nothing, and returns the exit code."""
     extra: str = "lab"
+    """Empty where the base install suffices: the function takes no options, for there is nothing to parse them with."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -51,6 +52,7 @@ COMMANDS: dict[str, Command] = {
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
     "demo": Command("see it work: three experiments and a page in a few minutes", "gramian.demo.commands:demo"),
+    "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
 }
 
 
@@ -92,6 +94,8 @@ def _dispatch(arguments: list[str]) -> int:
     if name not in COMMANDS:
         choices = {known.partition(" ")[0] for known in COMMANDS}
         raise unknown("command", name, group or choices)
+    if not COMMANDS[name].extra:
+        return _run_bare(name, rest)
     with _naming_what_is_missing(name, COMMANDS[name].extra):
         function = _load(COMMANDS[name])
         return function(_parse(function, rest, prog=f"gramian {name}"))
@@ -131,14 +135,26 @@ def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
         ) from error
 
 
-def _load(command: Command) -> Callable[[Any], int]:
-    import_module("tyro")
+def _load(command: Command) -> Callable[..., int]:
+    if command.extra:
+        import_module("tyro")
     module, _, attribute = command.function.partition(":")
-    function: Callable[[Any], int] = getattr(import_module(module), attribute)
+    function: Callable[..., int] = getattr(import_module(module), attribute)
     return function
 
 
-def _parse(function: Callable[[Any], int], arguments: list[str], *, prog: str) -> object:
+def _run_bare(name: str, arguments: list[str]) -> int:
+    """Run a command that takes no options."""
+    function = _load(COMMANDS[name])
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: gramian {name}\n\n{function.__doc__}")
+        raise SystemExit(0)
+    if arguments:
+        raise UserError(f"'{name}' takes no options; leave {' '.join(arguments)} away")
+    return function()
+
+
+def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
     import tyro
 
     hints = get_type_hints(function)
