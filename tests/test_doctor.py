@@ -13,6 +13,7 @@ import torch
 from gramian import doctor
 from gramian.cli import main
 from gramian.deep import memory
+from gramian.deep.environments.minatar import MinAtarEngine
 from gramian.doctor import CHECKS, EXTRAS, Finding, line
 
 ROOT = Path(__file__).parent.parent
@@ -136,9 +137,7 @@ def test_games_that_do_not_load(monkeypatch, tmp_path, without):
 
 
 def test_minatar_that_does_not_play(monkeypatch, without, capsys):
-    import minatar
-
-    monkeypatch.setattr(minatar, "Environment", broken)
+    monkeypatch.setattr(MinAtarEngine, "start", broken)
     monkeypatch.setattr(doctor, "CHECKS", {"minatar": doctor.check_minatar})
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out.startswith("wrong  minatar        OSError: libcudart.so")

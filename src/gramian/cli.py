@@ -9,6 +9,7 @@ Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 
 
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,8 @@ from typing import get_type_hints
 
 from gramian import __version__
 from gramian.errors import UserError, WorkFailed, unknown
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ def _usage(names: Sequence[str] = ()) -> str:
         lines += ["commands:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in shown), ""]
     lines += [
         "options:",
-        "  -h, --help     show this text; 'gramian COMMAND --help' shows a command's options",
+        "  -h, --help     show this text; 'gramian COMMAND --help' shows its options",
         "  -V, --version  show the version",
     ]
     return "\n".join(lines)
@@ -162,12 +165,16 @@ def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> 
     (options,) = hints.values()
     # Options whose defaults depend on other options (a preset) say so themselves.
     default = options.defaults(arguments) if hasattr(options, "defaults") else None
-    complaint = io.StringIO()
+    complaint, shown = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.redirect_stderr(complaint))
+            if os.environ.get("NO_COLOR"):  # which tyro does not know
+                stack.enter_context(contextlib.redirect_stdout(shown))
             return tyro.cli(options, args=arguments, prog=prog, description=function.__doc__, default=default)
     except SystemExit as leaving:
         if leaving.code in (0, None):
+            print(_COLOURS.sub("", shown.getvalue()), end="")
             raise
         raise UserError(_one_line(complaint.getvalue())) from None
 
@@ -177,7 +184,7 @@ def _one_line(box: str) -> str:
 
     The box is drawn in Unicode or, where the terminal has none, in ASCII; a rule of dashes parts its sections.
     """
-    text = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    text = _COLOURS.sub("", box)
     lines = [re.sub(r"^[╭╰│+|]\s?|\s*[╮╯│+|]$", "", line).strip() for line in text.splitlines()]
     sections: list[list[str]] = [[]]
     for line in lines[1:]:

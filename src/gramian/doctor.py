@@ -165,14 +165,17 @@ def check_minatar() -> Finding:
     """MinAtar plays."""
     if importlib.util.find_spec("minatar") is None:
         return _needs_lab()
-    from minatar import Environment
+    import numpy as np
 
+    from gramian.deep.environments.minatar import MinAtarEngine
+    from gramian.deep.environments.options import MinAtarOptions
     from gramian.deep.games import MINATAR_IDS
 
     for game in MINATAR_IDS:
-        environment = Environment(game)
-        environment.reset()
-        environment.act(0)
+        engine = MinAtarEngine(game, 1, MinAtarOptions())
+        engine.start(np.arange(1), np.zeros(1, np.int64))
+        engine.send(np.zeros(1, np.int64))
+        engine.recv()
     return Finding("ok", f"all {len(MINATAR_IDS)} games play")
 
 

@@ -62,7 +62,9 @@ def build(
         draw_figures(analysis, features, target / "figures")
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
-        replace_text(target / "index.html", Page(title, study, analysis, features, table, before, after).html())
+        replace_text(
+            target / "index.html", Page(title, study, analysis, features, table, before=before, after=after).html()
+        )
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot write the report to '{target}': {reason}") from error

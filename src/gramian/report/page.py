@@ -13,7 +13,6 @@ from gramian.report.dynamics import Dynamics
 from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
 from gramian.report.section import Section
-from gramian.report.section import table as _table
 from gramian.report.statistics import CONFIDENCE
 from gramian.report.styles import arm_styles
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
@@ -313,6 +312,18 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
 
 def _definitions(facts: Iterable[tuple[str, str]]) -> str:
     return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>"
+
+
+def _table(
+    headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str, style: str = "", frame: str = ""
+) -> str:
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
+    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return (
+        f'<div class="scroll {frame}" tabindex="0" role="region" aria-label="{escape(caption or headings[0])}">'
+        f"<table{_class(style)}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
 
 
 def _class(name: str) -> str:

@@ -19,7 +19,7 @@ from gramian.study.work import Outcome
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 WAKE_S = 0.5
-"""Pause between two looks for Ctrl-C: a library (polars) may have taken the signal, and it then ends no endless wait."""
+"""Pause between two looks for Ctrl-C: where a library (polars) has taken the signal, it ends no endless wait."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - it names what happened
