@@ -8,7 +8,7 @@ WORKERS ?= auto
 .PHONY: help demo test test-slow check docs format clean
 
 help:
-	@echo "make demo        see it work"
+	@echo "make demo        see it work: three experiments and a page, in minutes"
 	@echo "make test        run the tests"
 	@echo "make test-slow   run the tests that kill processes and learn games"
 	@echo "make check       formatting, lint, types, import contract, docs"

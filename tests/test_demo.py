@@ -13,7 +13,12 @@ from gramian.study.attempts import attempts
 from gramian.study.plan import read_plan
 from gramian.study.spec import load_study
 from tests.demos import start_demo, tiny_sizes
-from tests.study.studies import events
+from tests.study.studies import environment, events
+
+
+@pytest.fixture(autouse=True)
+def workers_import_what_we_import(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
 
 
 @pytest.fixture(scope="module")

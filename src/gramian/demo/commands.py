@@ -37,7 +37,9 @@ def demo(options: Options) -> int:
         try:
             return _demo(out, SIZES)
         except KeyboardInterrupt as error:
-            raise KeyboardInterrupt("interrupted; what is done is kept, and the same command goes on from there") from error
+            raise KeyboardInterrupt(
+                "interrupted; what is done is kept, and the same command goes on from there"
+            ) from error
         except OSError as error:
             raise WorkFailed(f"cannot write to '{out}': {(error.strerror or str(error)).lower()}") from error
 
@@ -46,9 +48,7 @@ def _demo(out: Path, sizes: Sizes) -> int:
     key = {"version": gramian.__version__, **asdict(sizes)}
     regression, mountain_car, study = (output_folder(out / name) for name in ("regression", "mountain-car", "study"))
     _say("1 of 5: linear regression, with and without decorrelation")
-    by_regression = differences.kept(
-        regression / "demo.json", key, lambda: steps.do_regression(regression, sizes)
-    )
+    by_regression = differences.kept(regression / "demo.json", key, lambda: steps.do_regression(regression, sizes))
     _say("2 of 5: Mountain Car, a reduced sweep of step size and λ")
     by_car = differences.kept(mountain_car / "demo.json", key, lambda: steps.do_mountain_car(mountain_car, sizes))
     _say("3 of 5: training DQN and DQN-Gram on a game")
@@ -71,11 +71,12 @@ def _demo(out: Path, sizes: Sizes) -> int:
         after=page.last_sections(regression, mountain_car),
     )
     print(differences.text(experiments))
-    unclear = sum(row.verdict != "clear" for row in by_game.differences)
+    shown = by_game.differences
+    unclear = sum(row.verdict != "clear" for row in shown)
     print(
-        f"\nWith so few seeds, {unclear} of {len(by_game.differences)} differences on the game are within noise; of those\n"
-        "that are clear, one in twenty would be so by chance. More seeds tell more."
-        f"\n\nThe page: {written}"
+        f"\nWith so few seeds, {unclear} of {len(shown)} differences on the game are within noise; of those\n"
+        "that are clear, one in twenty would be so by chance. More seeds tell more.\n\n"
+        f"The page: {written}"
     )
     return 0
 

@@ -109,10 +109,10 @@ def text(experiments: Sequence[Experiment]) -> str:
     Examples
     --------
     >>> print(text([Experiment("Game, gram - dqn", (Difference("score", 1.0, -2.0, 4.0),), "dqn 3, gram 4")]))
-                                         difference      95 % interval
+                                       difference        95 % interval
     Game, gram - dqn
       dqn 3, gram 4
-      score                                       1            [-2, 4]  within noise
+      score                                     1              [-2, 4]  within noise
     """
     lines = [f"{'':<34} {'difference':>10} {'95 % interval':>20}"]
     for experiment in experiments:
@@ -120,6 +120,7 @@ def text(experiments: Sequence[Experiment]) -> str:
         if experiment.levels:
             lines.append(f"  {experiment.levels}")
         lines += [
-            f"  {row.what:<32} {short(row.value):>10} {row.interval:>20}  {row.verdict}" for row in experiment.differences
+            f"  {row.what:<32} {short(row.value):>10} {row.interval:>20}  {row.verdict}"
+            for row in experiment.differences
         ]
     return "\n".join(lines)

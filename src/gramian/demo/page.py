@@ -46,27 +46,27 @@ def last_sections(regression: Path, mountain_car: Path) -> list[Section]:
 
 
 _INTRO = """
-<p>The paper's three experiments, reduced to a few minutes: linear regression and Mountain Car with decorrelated features, and
-DQN with and without the Gram penalty ({arms}) on one small game. The linear ones have the controls that the paper lacks:
-without them a larger step size and smaller features pass for decorrelation. A difference is <em>clear</em> where its 95 %
-interval leaves out 0; one in twenty would be so by chance.</p>
+<p>The paper's three experiments, reduced to a few minutes: linear regression and Mountain Car with decorrelated
+features, and DQN with and without the Gram penalty ({arms}) on one small game. The linear ones have the controls that
+the paper lacks: without them a larger step size and smaller features pass for decorrelation. A difference is
+<em>clear</em> where its 95 % interval leaves out 0; one in twenty would be so by chance.</p>
 {tables}
 <p>With {seeds} seeds an interval on the game is so wide that nearly every difference is within noise, whichever way it
 points: it is Student's, over pairs of the same seed, which knows how little so few runs say. The bootstrap intervals of
 the report below are narrower than they should be at so few seeds. “Within noise” is no evidence that there is no
 difference.</p>
-<p>The number after the arm's name is κ, the weight of the penalty. The code of the paper's predecessor has κ = 10.24, for
-Atari; on MinAtar it all but extinguishes the features (<code>docs/representation.md</code> has the numbers). The demo takes
-a round number a hundred times smaller. It was not tuned, and the demo is no evidence for or against it.</p>
+<p>The number after the arm's name is κ, the weight of the penalty. The code of the paper's predecessor has κ = 10.24,
+for Atari; on MinAtar it all but extinguishes the features (<code>docs/representation.md</code> has the numbers). The
+demo takes a round number a hundred times smaller. It was not tuned, and the demo is no evidence for or against it.</p>
 <p>To go on: <code>gramian study run minatar --out runs/minatar</code> trains five games, seven arms and five seeds;
 <code>gramian regression</code> and <code>gramian mountain-car</code> do the linear experiments in full.</p>"""
 
 _REGRESSION = """
-<p>Labels y = x₁ + 2x₂ are learned from one sample after the other, with w = A·1 and the term λ that decorrelates Aᵀx. One
-step of A moves w by α·d times the plain step: with λ = 0 it <em>is</em> plain regression at α·d (d = 2), to the last
-digit. The first figure is the paper's pairing, the same α for both; the second has every arm at matched step size. What
-decorrelation adds is the difference to “plain, α·d”.</p>"""
+<p>Labels y = x₁ + 2x₂ are learned from one sample after the other, with weights w = A·1 and a term, weighted by λ, that
+decorrelates Aᵀx. One step of A moves w as far as d plain steps: with λ = 0 it <em>is</em> plain regression at α·d
+(d = 2), to the last digit. The first figure is the paper's pairing, the same α for both; the second has every arm at
+matched step size. What decorrelation adds is the difference to “plain, α·d”.</p>"""
 _MOUNTAIN_CAR = """
-<p>Q-learning with tile coding, without exploration, in a reduced sweep. The axis is α·k·d, the learning rate of the value
-function, so that λ = 0 lies on plain learning at α·d (circles). “Norm alone” shrinks the features without decorrelating
-them: what decorrelation adds is the difference to it.</p>"""
+<p>Q-learning with tile coding, without exploration, in a reduced sweep. The axis is α·k·d, the learning rate of the
+value function, so that λ = 0 lies on plain learning at α·d (circles). “Norm alone” shrinks the features without
+decorrelating them: what decorrelation adds is the difference to it.</p>"""

@@ -108,7 +108,8 @@ def do_mountain_car(folder: Path, sizes: Sizes) -> Experiment:
     return Experiment(
         f"Mountain Car, features copied: steps an episode (fewer are better), {options.runs} runs",
         tuple(Difference(what, one.value, one.low, one.high, TELLS[what]) for what, one in asked.items()),
-        f"plain at α·d {best('plain, α·d')}, decorrelated {best('A, single-sample')}, norm alone {best('A, norm alone')}",
+        f"plain at α·d {best('plain, α·d')}, decorrelated {best('A, single-sample')}, "
+        f"norm alone {best('A, norm alone')}",
     )
 
 
