@@ -74,8 +74,8 @@ def _demo(out: Path, sizes: Sizes) -> int:
     shown = by_game.differences
     unclear = sum(row.verdict != "clear" for row in shown)
     print(
-        f"\nWith so few seeds, {unclear} of {len(shown)} differences on the game are within noise; of those\n"
-        "that are clear, one in twenty would be so by chance. More seeds tell more.\n\n"
+        f"\nWith so few seeds, {unclear} of {len(shown)} differences on the game are within noise.\n"
+        "Where there is nothing to find, one in twenty is clear by chance; more seeds tell more.\n\n"
         f"The page: {written}"
     )
     return 0

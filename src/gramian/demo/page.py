@@ -49,7 +49,7 @@ _INTRO = """
 <p>The paper's three experiments, reduced to a few minutes: linear regression and Mountain Car with decorrelated
 features, and DQN with and without the Gram penalty ({arms}) on one small game. The linear ones have the controls that
 the paper lacks: without them a larger step size and smaller features pass for decorrelation. A difference is
-<em>clear</em> where its 95 % interval leaves out 0; one in twenty would be so by chance.</p>
+<em>clear</em> where its 95 % interval leaves out 0; where there is nothing to find, one in twenty is so by chance.</p>
 {tables}
 <p>With {seeds} seeds an interval on the game is so wide that nearly every difference is within noise, whichever way it
 points: it is Student's, over pairs of the same seed, which knows how little so few runs say. The bootstrap intervals of

@@ -22,8 +22,8 @@ from gramian.study.run import run_study, unfinished
 from gramian.study.spec import parse_study, read_study_text
 from gramian.study.store import read_study
 
-RHO, LAMBDA = 0.99, 0.01
-"""The correlation and the λ of the regression that the table is about; the figures have the others."""
+RHO = 0.99
+"""The correlation of the regression that the table is about; the figures have the other."""
 POPULATION = 2
 """Runs of a population: fixed, because a float32 result depends on it."""
 PAIRING, STEP_SIZE, REMAINS, BEYOND = (
@@ -69,10 +69,14 @@ def do_regression(folder: Path, sizes: Sizes) -> Experiment:
     areas = 1000 * results.areas[options.rhos.index(RHO)]  # [case, run]
     index = {(case.label, case.arm.lam): c for c, case in enumerate(results.cases)}
     same, matched = areas[index["plain, α", 0.0]], areas[regression.MATCHED]
-    paper = areas[index["A, single-sample (the paper)", LAMBDA]]
+    # its best λ, as on Mountain Car: what is left of the effect is then no matter of a bad choice
+    lam, paper = min(
+        ((lam, areas[index["A, single-sample (the paper)", lam]]) for lam in options.lambdas),
+        key=lambda pair: float(pair[1].mean()),
+    )
     pairs = {PAIRING: (paper, same), STEP_SIZE: (matched, same), REMAINS: (paper, matched)}
     return Experiment(
-        f"Regression, ρ = {RHO:g}, λ = {LAMBDA:g}: error × 1,000 (less is better), {options.runs:,} runs",
+        f"Regression, ρ = {RHO:g}, best λ = {lam:g}: error × 1,000 (less is better), {options.runs:,} runs",
         tuple(paired(what, *pair, TELLS[what]) for what, pair in pairs.items()),
         f"plain at α {short(same.mean())}, plain at α·d {short(matched.mean())}, decorrelated {short(paper.mean())}",
     )
