@@ -38,7 +38,7 @@ def test_it_ends_with_a_table_a_word_on_noise_and_the_path_of_the_page(done):
     assert [line for line in lines[:-1] if len(line) > 80] == []
     for start in ("Regression, ρ = 0.99", "Mountain Car", "CartPole, gram:0.1 minus dqn: 2 seeds"):
         assert any(line.startswith(start) for line in lines)
-    assert lines[-4].startswith("With so few seeds, ")
+    assert lines[-5].startswith("With so few seeds, ")
     assert lines[-1] == f"The page: {folder / 'index.html'}"
 
 

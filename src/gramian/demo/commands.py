@@ -75,7 +75,7 @@ def _demo(out: Path, sizes: Sizes) -> int:
     unclear = sum(row.verdict != "clear" for row in shown)
     print(
         f"\nWith so few seeds, {unclear} of {len(shown)} differences on the game are within noise.\n"
-        "Where there is nothing to find, one in twenty is clear by chance; more seeds tell more.\n\n"
+        "Where there is nothing to find, one in twenty is clear by chance. More seeds\ntell more.\n\n"
         f"The page: {written}"
     )
     return 0

@@ -76,7 +76,7 @@ def do_regression(folder: Path, sizes: Sizes) -> Experiment:
     )
     pairs = {PAIRING: (paper, same), STEP_SIZE: (matched, same), REMAINS: (paper, matched)}
     return Experiment(
-        f"Regression, ρ = {RHO:g}, best λ = {lam:g}: error × 1,000 (less is better), {options.runs:,} runs",
+        f"Regression, ρ = {RHO:g}, best λ {lam:g}: error × 1,000 (less is better), {options.runs:,} runs",
         tuple(paired(what, *pair, TELLS[what]) for what, pair in pairs.items()),
         f"plain at α {short(same.mean())}, plain at α·d {short(matched.mean())}, decorrelated {short(paper.mean())}",
     )
