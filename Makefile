@@ -8,7 +8,7 @@ WORKERS ?= auto
 .PHONY: help demo test test-slow check docs format clean
 
 help:
-	@echo "make demo        see it work: three experiments and a page, in minutes"
+	@echo "make demo        see it work"
 	@echo "make test        run the tests"
 	@echo "make test-slow   run the tests that kill processes and learn games"
 	@echo "make check       formatting, lint, types, import contract, docs"
@@ -20,7 +20,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/lab.stamp: $(BIN)/python pyproject.toml constraints.txt
-	@echo "Installing gramian[lab] into $(VENV) ..."
+	@echo "Installing gramian[lab] into $(VENV): a few minutes the first time, torch is large ..."
 	$(INSTALL) --editable '.[lab]'
 	@touch $@
 
