@@ -20,7 +20,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/lab.stamp: $(BIN)/python pyproject.toml constraints.txt
-	@echo "Installing gramian[lab] into $(VENV) ..."
+	@echo "Installing gramian[lab] into $(VENV): a few minutes the first time, torch is large ..."
 	$(INSTALL) --editable '.[lab]'
 	@touch $@
 

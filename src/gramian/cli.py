@@ -1,23 +1,26 @@
 """The command line: the only place where everything is wired.
 
 A command is a function of one frozen dataclass. The dataclass, read by tyro, is its options; the function does the
-work and returns the exit code. Commands are imported when they are called, so that ``gramian --help`` needs neither
-torch nor any extra.
+work and returns the exit code. A command that must run where no extra is installed takes no options. Commands are
+imported when they are called, so that ``gramian --help`` needs neither torch nor any extra.
 
 Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 interrupted.
 """
 
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 from gramian import __version__
 from gramian.errors import UserError, WorkFailed, unknown
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -26,8 +29,9 @@ class Command:
 
     summary: str
     function: str
-    """``module:name`` of a function that takes one options dataclass and returns the exit code."""
+    """``module:name`` of a function that takes one options dataclass, or nothing, and returns the exit code."""
     extra: str = "lab"
+    """Empty where the base install suffices: the function takes no options, for there is nothing to parse them with."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -52,7 +56,8 @@ COMMANDS: dict[str, Command] = {
     "study report": Command("write a study's report", "gramian.report.commands:report_command"),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
-    "demo": Command("see what the penalty does to a small network", "gramian.demo:demo"),
+    "demo": Command("see it work: three experiments and a page in a few minutes", "gramian.demo.commands:demo"),
+    "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
 }
 
 
@@ -94,6 +99,8 @@ def _dispatch(arguments: list[str]) -> int:
     if name not in COMMANDS:
         choices = {known.partition(" ")[0] for known in COMMANDS}
         raise unknown("command", name, group or choices)
+    if not COMMANDS[name].extra:
+        return _run_bare(name, rest)
     with _naming_what_is_missing(name, COMMANDS[name].extra):
         function = _load(COMMANDS[name])
         return function(_parse(function, rest, prog=f"gramian {name}"))
@@ -112,7 +119,7 @@ def _usage(names: Sequence[str] = ()) -> str:
         lines += ["commands:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in shown), ""]
     lines += [
         "options:",
-        "  -h, --help     show this text; 'gramian COMMAND --help' shows a command's options",
+        "  -h, --help     show this text; 'gramian COMMAND --help' shows its options",
         "  -V, --version  show the version",
     ]
     return "\n".join(lines)
@@ -133,14 +140,26 @@ def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
         ) from error
 
 
-def _load(command: Command) -> Callable[[Any], int]:
-    import_module("tyro")
+def _load(command: Command) -> Callable[..., int]:
+    if command.extra:
+        import_module("tyro")
     module, _, attribute = command.function.partition(":")
-    function: Callable[[Any], int] = getattr(import_module(module), attribute)
+    function: Callable[..., int] = getattr(import_module(module), attribute)
     return function
 
 
-def _parse(function: Callable[[Any], int], arguments: list[str], *, prog: str) -> object:
+def _run_bare(name: str, arguments: list[str]) -> int:
+    """Run a command that takes no options."""
+    function = _load(COMMANDS[name])
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: gramian {name}\n\n{function.__doc__}")
+        raise SystemExit(0)
+    if arguments:
+        raise UserError(f"'{name}' takes no options; leave {' '.join(arguments)} away")
+    return function()
+
+
+def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
     import tyro
 
     hints = get_type_hints(function)
@@ -148,12 +167,16 @@ def _parse(function: Callable[[Any], int], arguments: list[str], *, prog: str) -
     (options,) = hints.values()
     # Options whose defaults depend on other options (a preset) say so themselves.
     default = options.defaults(arguments) if hasattr(options, "defaults") else None
-    complaint = io.StringIO()
+    complaint, shown = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint):
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.redirect_stderr(complaint))
+            if os.environ.get("NO_COLOR"):  # which tyro does not know
+                stack.enter_context(contextlib.redirect_stdout(shown))
             return tyro.cli(options, args=arguments, prog=prog, description=function.__doc__, default=default)
     except SystemExit as leaving:
         if leaving.code in (0, None):
+            print(_COLOURS.sub("", shown.getvalue()), end="")
             raise
         raise UserError(_one_line(complaint.getvalue())) from None
 
@@ -163,7 +186,7 @@ def _one_line(box: str) -> str:
 
     The box is drawn in Unicode or, where the terminal has none, in ASCII; a rule of dashes parts its sections.
     """
-    text = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    text = _COLOURS.sub("", box)
     lines = [re.sub(r"^[╭╰│+|]\s?|\s*[╮╯│+|]$", "", line).strip() for line in text.splitlines()]
     sections: list[list[str]] = [[]]
     for line in lines[1:]:

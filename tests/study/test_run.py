@@ -9,7 +9,7 @@ from gramian.errors import UserError
 from gramian.study.attempts import attempts, lock
 from gramian.study.hardware import Hardware
 from gramian.study.local import LocalExecutor, Worker, WorkerDied, worker_environments
-from gramian.study.run import run_study, unfinished
+from gramian.study.run import agent_steps, run_study, unfinished
 from gramian.study.work import Outcome, perform
 from tests.study.studies import assert_every_cell_done_exactly_once, environment, events, planned, tiny
 
@@ -54,6 +54,17 @@ def test_what_is_done_is_not_asked_for_again(tmp_path):
     assert run_study(study, plan, scripted) == []
     assert scripted.asked == ["p001"]
     assert_every_cell_done_exactly_once(study)
+
+
+def test_progress_counts_the_agent_steps_of_all_runs_and_goes_on_where_it_stood(tmp_path, capsys):
+    study = tmp_path / "study"
+    plan = planned(study)
+    perform(str(study), "p000", 1)
+    assert agent_steps(study, plan, plan.population("p000")) == 900
+    assert agent_steps(study, plan, plan.population("p001")) == 0
+    capsys.readouterr()
+    run_study(study, plan, Scripted())
+    assert capsys.readouterr().err.splitlines()[-1].startswith("Tiny: 1,800 of 1,800 agent steps (100%)")
 
 
 def test_a_population_that_another_process_works_on_is_waited_for(tmp_path, monkeypatch):

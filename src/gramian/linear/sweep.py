@@ -108,7 +108,8 @@ def run_cells(cells: Cells, jobs: Mapping[str, Job], *, threads: int, descriptio
                     running[pool.submit(item[1], stop)] = item[0]
                 if not running:
                     return
-                finished, _ = wait(running, return_when=FIRST_COMPLETED)
+                # an endless wait would not see Ctrl-C where a library (polars) has taken the signal
+                finished, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in finished:
                     name = running.pop(future)
                     cells.save(name, future.result())

@@ -1,5 +1,6 @@
 """From the folder of a study to its report."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from gramian.errors import UserError
@@ -8,11 +9,19 @@ from gramian.report.analysis import Options, analyse
 from gramian.report.dynamics import dynamics
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
+from gramian.report.section import Section
 from gramian.report.tables import latex, markdown, score_table
 from gramian.study.store import read_planned, read_study
 
 
-def build(folder: str | Path, out: str | Path, options: Options | None = None) -> Path:
+def build(
+    folder: str | Path,
+    out: str | Path,
+    options: Options | None = None,
+    *,
+    before: Sequence[Section] = (),
+    after: Sequence[Section] = (),
+) -> Path:
     """Write the report of a study: a page, figures, tables and every run's scores.
 
     Parameters
@@ -24,6 +33,8 @@ def build(folder: str | Path, out: str | Path, options: Options | None = None) -
         ``folder``.
     options
         Human table, baseline, bootstrap and title.
+    before, after
+        Further sections of the page, before those of the study and after its results.
 
     Returns
     -------
@@ -64,7 +75,9 @@ def build(folder: str | Path, out: str | Path, options: Options | None = None) -
         draw_figures(analysis, features, target / "figures")
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
-        replace_text(target / "index.html", Page(title, study, analysis, features, table).html())
+        replace_text(
+            target / "index.html", Page(title, study, analysis, features, table, before=before, after=after).html()
+        )
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot write the report to '{target}': {reason}") from error

@@ -12,6 +12,7 @@ from gramian.report.analysis import Analysis, Comparison
 from gramian.report.dynamics import Dynamics
 from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
+from gramian.report.section import Section
 from gramian.report.statistics import CONFIDENCE
 from gramian.report.styles import arm_styles
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
@@ -30,10 +31,15 @@ class Page:
     analysis: Analysis
     dynamics: Dynamics
     table: Table
+    before: Sequence[Section] = ()
+    """Sections of others, before those of the study."""
+    after: Sequence[Section] = ()
+    """Sections of others, after the results of the study."""
 
     def html(self) -> str:
         """The whole page. Every word that comes from a file is escaped."""
         sections = [
+            *((section.name, escape(section.heading), section.html) for section in self.before),
             ("summary", "In short", self._summary()),
             ("curves", "Learning curves", self._curves()),
             ("all-games", "All games", _ALL_GAMES),
@@ -41,6 +47,7 @@ class Page:
             ("gains", "AUC gains", self._gains()),
             ("scores", "Scores", self._scores()),
             ("features", "Features", self._features()),
+            *((section.name, escape(section.heading), section.html) for section in self.after),
             ("run", "What was run", self._run()),
             ("method", "How the numbers are made", self._method()),
         ]

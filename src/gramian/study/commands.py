@@ -23,7 +23,7 @@ class Placement:
     """Where a study is trained, and how its cells are packed."""
 
     study: tyro.conf.Positional[str]
-    """paper, controls, kappa, minatar, smoke, or your own .toml."""
+    """paper, controls, kappa, minatar, demo, smoke, or your own .toml."""
     executor: Literal["local", "ray"] = "local"
     """Processes of this machine, or a Ray cluster (extra 'ray')."""
     ray_address: str = ""

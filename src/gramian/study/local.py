@@ -18,6 +18,8 @@ from gramian.study.hardware import Hardware
 from gramian.study.work import Outcome
 
 GPUS = "CUDA_VISIBLE_DEVICES"
+WAKE_S = 0.5
+"""Pause between two looks for Ctrl-C: where a library (polars) has taken the signal, it ends no endless wait."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - it names what happened
@@ -181,7 +183,13 @@ class LocalExecutor:
         for worker in self._workers[: len(populations)]:
             threading.Thread(target=serve, args=(worker,), daemon=True).start()
         for _ in populations:
-            yield outcomes.get()
+            while True:
+                try:
+                    outcome = outcomes.get(timeout=WAKE_S)
+                except queue.Empty:
+                    continue
+                yield outcome
+                break
 
     def _perform(self, worker: Worker, study: Path, population: str) -> Outcome:
         try:

@@ -1,17 +1,21 @@
 """Doing what is left of a study."""
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from gramian.progress import Progress
 from gramian.study.attempts import attempts
-from gramian.study.plan import Plan
-from gramian.study.work import Outcome, record_failure
+from gramian.study.plan import Plan, Population
+from gramian.study.work import SETTLED, Outcome, record_failure, run_state
 
 BUSY_S = 2.0
 """Pause before a population that another process is working on is looked at again."""
+FOLLOW_S = 5.0
+"""Pause between two looks at how far the runs have come; they say it about as often."""
 
 
 class Executor(Protocol):
@@ -47,9 +51,8 @@ def run_study(study: Path, plan: Plan, executor: Executor) -> list[Outcome]:
         The populations that failed.
     """
     pending = unfinished(study, plan)
-    left = sum(len(plan.population(identifier).runs) for identifier in pending)
     failures: list[Outcome] = []
-    with Progress(plan.cells, plan.title, unit="cell", done=plan.cells - left) as progress:
+    with _followed(study, plan) as following:
         while pending:
             busy: list[str] = []
             for outcome in executor.run(study, pending):
@@ -59,12 +62,41 @@ def run_study(study: Path, plan: Plan, executor: Executor) -> list[Outcome]:
                 elif outcome.state == "failed":
                     record_failure(study, population, outcome.reason)
                     failures.append(outcome)
-                else:
-                    note = f"{len(failures)} populations failed" if failures else ""
-                    progress.advance(len(population.runs), note=note)
+                    following.note = f"{len(failures)} populations failed"
             pending = [identifier for identifier in unfinished(study, plan) if identifier in busy]
-            for identifier in set(busy) - set(pending):
-                progress.advance(len(plan.population(identifier).runs))
             if pending:
                 time.sleep(BUSY_S)
     return failures
+
+
+def agent_steps(study: Path, plan: Plan, population: Population) -> int:
+    """Agent steps that the runs of a population have done; all of them where none is left to train."""
+    found = [run_state(study, population, run.name) for run in population.runs]
+    if all(state in SETTLED for state, *_ in found):
+        return plan.config(population).agent_steps * len(population.runs)
+    return sum(steps for _, steps, _ in found)
+
+
+@contextmanager
+def _followed(study: Path, plan: Plan) -> Iterator[Progress]:
+    """Show the agent steps of all runs while the block runs, whatever process does them."""
+    total = sum(plan.config(population).agent_steps * len(population.runs) for population in plan.populations)
+
+    def steps() -> int:
+        return sum(agent_steps(study, plan, population) for population in plan.populations)
+
+    ended = threading.Event()
+    with Progress(total, plan.title, unit="agent step", done=steps()) as progress:
+
+        def follow() -> None:
+            while not ended.wait(FOLLOW_S):
+                progress.advance(steps() - progress.done)
+
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        try:
+            yield progress
+        finally:
+            ended.set()
+            follower.join()
+            progress.advance(steps() - progress.done)

@@ -79,7 +79,7 @@ def study_names() -> list[str]:
     Examples
     --------
     >>> study_names()
-    ['controls', 'kappa', 'minatar', 'paper', 'smoke']
+    ['controls', 'demo', 'kappa', 'minatar', 'paper', 'smoke']
     """
     return sorted(entry.name.removesuffix(".toml") for entry in _STUDIES.iterdir() if entry.name.endswith(".toml"))
 

@@ -34,8 +34,8 @@ ACT, START = b"a", b"s"
 DONE = b"d"
 """What it answers."""
 RESET = {"qbert"}
-"""Games whose reset switch, which no state contains, is still down when they begin. They are saved before the reset, and
-reset (some sixty frames) at the beginning of every episode."""
+"""Games whose reset switch, which no state contains, is still down when they begin. They are saved before the reset,
+and reset (some sixty frames) at the beginning of every episode."""
 
 
 def shared_arrays(count: int, colour: bool) -> dict[str, tuple[tuple[int, ...], str]]:

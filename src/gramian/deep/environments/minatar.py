@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from gramian.deep.environments.engine import Engine, Frames, Outcome
 from gramian.deep.environments.options import MinAtarOptions
 from gramian.deep.observations import ObservationSpec
-from gramian.errors import UserError
 
 
 class _Rules(Protocol):
@@ -103,7 +102,7 @@ def _new_game(name: str, ramping: bool) -> _Rules:
     # are one file that needs numpy alone.
     package = find_spec("minatar")
     if package is None or not package.submodule_search_locations:
-        raise UserError("MinAtar games need the package minatar; install gramian[lab]")
+        raise ModuleNotFoundError("MinAtar's games are not installed", name="minatar")
     file = Path(next(iter(package.submodule_search_locations))) / "environments" / f"{name}.py"
     spec = spec_from_file_location(f"minatar_rules_{name}", file)
     if spec is None or spec.loader is None:
