@@ -14,17 +14,21 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, Literal, NamedTuple, NoReturn, Self
+from unittest.mock import patch
 
 from benchmarks.contestants import CONTESTANTS, Contestant, Part, Workload
 from gramian.errors import WorkFailed
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Taken out of a process's environment, so that torch's default number of threads is its own."""
+Clock = Literal["wall", "cpu"]
+CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+"""What a profile counts: the time that passes, or that of all the process's threads, which others cannot stretch."""
 
 
 class Measurement(NamedTuple):
@@ -33,12 +37,24 @@ class Measurement(NamedTuple):
     agent_steps: int
     updates: int
     seconds: float
+    cpu_seconds: float
+    """Of all threads of the process; beside ``seconds`` it says how far the machine was shared."""
     rss_bytes: int
     peak_rss_bytes: int
     device_bytes: int
     """Held on the GPU by this process's tensors and caches; 0 without a GPU."""
     parts_s: dict[str, float]
-    """Seconds in each part, where a profile was asked for."""
+    """Seconds in each part, by the clock that a profile was asked for with."""
+
+    @property
+    def rate(self) -> float:
+        """Agent steps per second, all runs together."""
+        return self.agent_steps / self.seconds
+
+
+def say(line: str) -> None:
+    """Report what is going on, apart from the result."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class Ready(NamedTuple):
@@ -46,8 +62,6 @@ class Ready(NamedTuple):
 
     default_threads: int
     """Of torch, if nobody sets them."""
-    imported_bytes: int
-    """Memory in RAM before the contestant was made."""
     fill_s: float
     warm_up_s: float
 
@@ -88,8 +102,8 @@ class Worker:
         """Wait until the contestant is filled and warm."""
         return Ready(**self._answer())
 
-    def send(self, seconds: float, threads: int, *, profile: bool = False) -> None:
-        """Order a measurement."""
+    def send(self, seconds: float, threads: int, profile: Clock | None = None) -> None:
+        """Order a measurement, and with it a profile by some clock."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({"seconds": seconds, "threads": threads, "profile": profile}) + "\n")
@@ -143,7 +157,9 @@ def _on_cores(count: int) -> Iterator[None]:
 
 
 @contextmanager
-def profiled(parts: list[Part], synchronise: Callable[[], None]) -> Iterator[dict[str, float]]:
+def profiled(
+    parts: list[Part], clock: Callable[[], float], synchronise: Callable[[], None]
+) -> Iterator[dict[str, float]]:
     """Count the seconds spent in each part while the block runs; a part inside another counts for itself alone.
 
     Methods that an object does not have are left out, so that the table follows the code and never stops it.
@@ -156,12 +172,12 @@ def profiled(parts: list[Part], synchronise: Callable[[], None]) -> Iterator[dic
         def call(*arguments: Any, **named: Any) -> Any:
             synchronise()
             inner.append(0.0)
-            begin = time.perf_counter()
+            begin = clock()
             try:
                 return method(*arguments, **named)
             finally:
                 synchronise()
-                elapsed = time.perf_counter() - begin
+                elapsed = clock() - begin
                 spent[name] += elapsed - inner.pop()
                 if inner:
                     inner[-1] += elapsed
@@ -169,13 +185,10 @@ def profiled(parts: list[Part], synchronise: Callable[[], None]) -> Iterator[dic
         return call
 
     present = [part for part in parts if hasattr(part.owner, part.method)]
-    for name, owner, method in present:
-        setattr(owner, method, timed(name, getattr(owner, method)))
-    try:
+    with ExitStack() as undo:
+        for name, owner, method in present:
+            undo.enter_context(patch.object(owner, method, timed(name, getattr(owner, method))))
         yield spent
-    finally:
-        for _, owner, method in present:
-            delattr(owner, method)
 
 
 def rss_bytes() -> tuple[int, int]:
@@ -190,22 +203,22 @@ def rss_bytes() -> tuple[int, int]:
     return peak, peak
 
 
-def measure(contestant: Contestant, seconds: float, *, profile: bool, cuda: bool) -> Measurement:
+def measure(contestant: Contestant, seconds: float, profile: Clock | None, *, cuda: bool) -> Measurement:
     """Let a contestant run for so long."""
     import torch
 
     synchronise = torch.cuda.synchronize if cuda else lambda: None
-    before, begin = contestant.updates(), time.perf_counter()
+    before, begin, cpu_begin = contestant.updates(), time.perf_counter(), time.process_time()
     parts_s: dict[str, float] = {}
     if profile:
-        with profiled(contestant.parts(), synchronise) as parts_s:
+        with profiled(contestant.parts(), CLOCKS[profile], synchronise) as parts_s:
             steps = contestant.run(seconds)
     else:
         steps = contestant.run(seconds)
     synchronise()
-    elapsed = time.perf_counter() - begin
+    elapsed, cpu = time.perf_counter() - begin, time.process_time() - cpu_begin
     device_bytes = torch.cuda.memory_reserved() if cuda else 0
-    return Measurement(steps, contestant.updates() - before, elapsed, *rss_bytes(), device_bytes, dict(parts_s))
+    return Measurement(steps, contestant.updates() - before, elapsed, cpu, *rss_bytes(), device_bytes, dict(parts_s))
 
 
 def main() -> None:
@@ -216,7 +229,6 @@ def main() -> None:
 
     work = Workload.from_json(sys.argv[1])
     cuda = work.device.startswith("cuda")
-    imported, _ = rss_bytes()
     begin = time.perf_counter()
     contestant = CONTESTANTS[work.contestant].make(work)
     contestant.fill()
@@ -224,7 +236,6 @@ def main() -> None:
     contestant.run(work.warm_up_s)
     ready = {
         "default_threads": torch.get_num_threads(),
-        "imported_bytes": imported,
         "fill_s": filled - begin,
         "warm_up_s": time.perf_counter() - filled,
     }
@@ -232,7 +243,7 @@ def main() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         torch.set_num_threads(order["threads"])
-        result = measure(contestant, order["seconds"], profile=order["profile"], cuda=cuda)
+        result = measure(contestant, order["seconds"], order["profile"], cuda=cuda)
         answers.write(json.dumps(result._asdict()) + "\n")
     os._exit(0)  # emulators' threads need not be waited for
 
