@@ -172,14 +172,16 @@ class StableBaselines:
 
     def run(self, seconds: float) -> int:
         """See `Contestant.run`."""
-        before, deadline = self.model.num_timesteps, time.perf_counter() + seconds
+        deadline, steps = time.perf_counter() + seconds, 0
 
         def goes_on(_locals: dict[str, Any], _globals: dict[str, Any]) -> bool:
-            # stops before an update, never inside the steps between two of them
-            return time.perf_counter() < deadline or self.model.num_timesteps % self._period != 0
+            nonlocal steps
+            steps += 1
+            # an update follows the last step of each period: stop after the first step of a period, not before it
+            return steps < self._period or steps % self._period != 1 % self._period or time.perf_counter() < deadline
 
         self.model.learn(10**12, goes_on, log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
-        return self.model.num_timesteps - before
+        return steps
 
     def updates(self) -> int:
         """See `Contestant.updates`."""
