@@ -178,7 +178,7 @@ class StableBaselines:
             nonlocal steps
             steps += 1
             # an update follows the last step of each period: stop after the first step of a period, not before it
-            return steps < self._period or steps % self._period != 1 % self._period or time.perf_counter() < deadline
+            return steps <= self._period or steps % self._period != 1 % self._period or time.perf_counter() < deadline
 
         self.model.learn(10**12, goes_on, log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
         return steps

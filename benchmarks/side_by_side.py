@@ -20,17 +20,25 @@ from gramian.errors import UserError
 
 PROCESS_BYTES = 600 << 20
 """What a process with torch takes, apart from its replay."""
-NOT_THE_SAME = {
-    "sb3": "Stable-Baselines3 clips the norm of the gradient (at 10), wraps the game in its Monitor, and reads the "
-    "loss back at each update; the others do none of these.",
-    "sb3-lean": "With optimize_memory_usage Stable-Baselines3 stores each observation once, and takes time limits for "
-    "ends of the game.",
-    "plain": "Stable-Baselines3 and the plain loop store every observation whole, and twice; gramian stores one frame "
-    "a step and builds the observations again.",
-    "gramian": "gramian begins each game from a seed of its own, for which it loads the cartridge anew, on a second "
-    "emulator; it marks runs that are no longer finite; its random numbers are counter-based.",
-    "emulator": "The emulator alone and gramian's environments alone take random actions: their games are shorter.",
-}
+NOT_THE_SAME = (
+    ("sb3", "atari minatar", "Stable-Baselines3 clips the norm of the gradient (at 10), wraps the game in its Monitor, "
+     "and reads the loss back at each update; the others do none of these."),
+    ("sb3-lean", "atari minatar", "With optimize_memory_usage Stable-Baselines3 stores each observation once, and "
+     "takes time limits for ends of the game."),
+    ("plain", "atari minatar", "Stable-Baselines3 and the plain loop store every observation whole, and twice; gramian "
+     "stores one frame a step and builds the observations again."),
+    ("gramian", "atari minatar", "gramian's random numbers are functions of seed and step, and it marks runs that are "
+     "no longer finite."),
+    ("gramian", "atari", "gramian begins each game from a seed of its own, for which a second emulator loads the "
+     "cartridge anew; the others reset the console that they have."),
+    ("gramian", "atari", "gramian takes its pictures from ale-py's vector environment, in C++ and in a thread; the "
+     "others from Gymnasium's wrappers, in Python. They are the same pictures."),
+    ("emulator", "atari minatar", "The emulator and gramian's environments alone take random actions, so that their "
+     "games are shorter."),
+    ("emulator", "minatar", "MinAtar's own environment, which all but gramian use, imports matplotlib and seaborn: "
+     "their memory is counted."),
+)  # fmt: skip
+"""(contestant, kinds of games, what is different about it)."""
 
 
 @dataclass
@@ -163,7 +171,7 @@ def compare(options: argparse.Namespace) -> tuple[str, str]:
                 row.repeats.append(row.measure(options.seconds, row.threads))
                 say(f"repeat {repeat + 1} of {options.repeats}: {row.title}, runs: {row.runs}: "
                     f"{row.repeats[-1].rate:,.0f} agent steps/s")  # fmt: skip
-        page = [*heading(options), "", *table(rows), "", *differences(rows)]
+        page = [*heading(options), "", *table(rows), "", *differences(rows, find_game(options.game).kind)]
         if options.profile:
             profiles = [(row, row.measure(options.seconds, row.threads, options.profile)) for row in rows]
             page += ["", *profile_table(profiles, options.profile)]
@@ -230,11 +238,11 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def differences(rows: Sequence[Row]) -> list[str]:
+def differences(rows: Sequence[Row], kind: str) -> list[str]:
     """What is not the same for all."""
     names = {row.contestant for row in rows}
-    notes = [note for name, note in NOT_THE_SAME.items() if name in names]
-    if "plain" in names and not has_preprocessing():
+    notes = [note for name, kinds, note in NOT_THE_SAME if name in names and kind in kinds.split()]
+    if "plain" in names and kind == "atari" and not has_preprocessing():
         notes.append("Without OpenCV the plain loop plays Atari through ale-py's vector environment with one game.")
     if any(len(row.workers) > 1 for row in rows):
         notes.append("Contestants that know no populations run in one process for each run, all at the same time.")

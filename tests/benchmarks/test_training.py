@@ -19,8 +19,8 @@ def read(path):
     return list(csv.DictReader(path.read_text().splitlines()))
 
 
-def test_the_package_beside_its_emulator_end_to_end(tmp_path, capsys):
-    asked = ["--contestants", "gramian", "emulator", "--threads", "1", "--profile", "wall", "--out", str(tmp_path)]
+def test_the_package_beside_its_environments_end_to_end(tmp_path, capsys):
+    asked = ["--contestants", "gramian", "environments", "--threads", "1", "--profile", "wall", "--out", str(tmp_path)]
     assert training.main([*QUICK, *asked]) == 0
     page = (tmp_path / "training.md").read_text()
     assert page == capsys.readouterr().out
@@ -28,7 +28,7 @@ def test_the_package_beside_its_emulator_end_to_end(tmp_path, capsys):
     assert "Not the same for all:" in page
     rows = read(tmp_path / "training.csv")
     assert [(row["contestant"], row["repeat"]) for row in rows] == [
-        ("gramian", "0"), ("gramian", "1"), ("emulator", "0"), ("emulator", "1"),
+        ("gramian", "0"), ("gramian", "1"), ("environments", "0"), ("environments", "1"),
     ]  # fmt: skip
     assert all(int(row["agent_steps"]) > 0 and int(row["peak_rss_bytes"]) > 1e8 for row in rows)
 
