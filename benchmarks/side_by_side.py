@@ -10,6 +10,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
+import torch
+
 from benchmarks.contestants import CONTESTANTS, Workload, missing
 from benchmarks.peer_games import has_preprocessing
 from benchmarks.workers import Clock, Measurement, Worker, say
@@ -31,8 +33,6 @@ NOT_THE_SAME = (
      "no longer finite."),
     ("gramian", "atari", "gramian begins each game from a seed of its own, for which a second emulator loads the "
      "cartridge anew; the others reset the console that they have."),
-    ("gramian", "atari", "gramian takes its pictures from ale-py's vector environment, in C++ and in a thread; the "
-     "others from Gymnasium's wrappers, in Python. They are the same pictures."),
     ("emulator", "atari minatar", "The emulator and gramian's environments alone take random actions, so that their "
      "games are shorter."),
     ("emulator", "minatar", "MinAtar's own environment, which all but gramian use, imports matplotlib and seaborn: "
@@ -184,8 +184,6 @@ def heading(options: argparse.Namespace) -> list[str]:
     prefill = options.capacity if options.prefill is None else options.prefill
     where = f"{platform.machine()}, {cores()} cores"
     if options.device != "cpu":
-        import torch
-
         where += f", {torch.cuda.get_device_name()}"
     return [
         f"## DQN on {find_game(options.game).title}, preset `{options.preset}`",
@@ -242,8 +240,13 @@ def differences(rows: Sequence[Row], kind: str) -> list[str]:
     """What is not the same for all."""
     names = {row.contestant for row in rows}
     notes = [note for name, kinds, note in NOT_THE_SAME if name in names and kind in kinds.split()]
-    if "plain" in names and kind == "atari" and not has_preprocessing():
-        notes.append("Without OpenCV the plain loop plays Atari through ale-py's vector environment with one game.")
+    if kind == "atari" and has_preprocessing():
+        notes.append(
+            "gramian takes its pictures from ale-py's vector environment, in C++ and in a thread; Stable-Baselines3 and "
+            "the plain loop from Gymnasium's wrappers, in Python. They are the same pictures."
+        )
+    elif kind == "atari":
+        notes.append("Without OpenCV the plain loop, too, takes its pictures from ale-py's vector environment.")
     if any(len(row.workers) > 1 for row in rows):
         notes.append("Contestants that know no populations run in one process for each run, all at the same time.")
     return ["Not the same for all:", "", *(f"- {note}" for note in notes)]

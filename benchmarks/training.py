@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import torch
+
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.growth import plot, scaling, steady
 from benchmarks.side_by_side import compare
@@ -39,7 +41,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "the preset's up to 16 runs and 100,000 beyond")  # fmt: skip
     parser.add_argument("--prefill", type=int, help="random agent steps before; default: the capacity, so that the "
                         "whole replay lies in memory; with --scaling and --steady 2,000")  # fmt: skip
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="of the networks")
     parser.add_argument("--threads", type=int, nargs="+", help="torch's, to choose from; default: 1, 2 and its own")
     parser.add_argument("--seconds", type=float, default=10.0, help="of one measurement")
     parser.add_argument("--repeats", type=int, default=5)
@@ -69,6 +71,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name in ("seconds", "calibration", "steady"):
         if getattr(options, name) is not None and not getattr(options, name) > 0:
             raise UserError(f"--{name} is {getattr(options, name)}; it must be more than 0")
+    if options.device != "cpu" and not torch.cuda.is_available():
+        raise UserError(f"--device is {options.device} and no GPU is there; give cpu")
     growing = options.scaling or options.steady is not None
     options.populations = options.populations or ([1, 3, 9, 27, 54] if options.scaling else [1])
     if not growing:

@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+import torch
 
 pytest.importorskip("minatar")
 
@@ -95,6 +96,12 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
     captured = capsys.readouterr()
     assert words in captured.err
     assert captured.out == ""
+
+
+def test_a_gpu_that_is_not_there_is_bad_input(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert training.main(["--device", "cuda"]) == 2
+    assert "no GPU is there" in capsys.readouterr().err
 
 
 def test_a_table_of_something_else_is_not_drawn(tmp_path, capsys):
