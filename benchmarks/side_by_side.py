@@ -242,8 +242,8 @@ def differences(rows: Sequence[Row], kind: str) -> list[str]:
     notes = [note for name, kinds, note in NOT_THE_SAME if name in names and kind in kinds.split()]
     if kind == "atari" and has_preprocessing():
         notes.append(
-            "gramian takes its pictures from ale-py's vector environment, in C++ and in a thread; Stable-Baselines3 and "
-            "the plain loop from Gymnasium's wrappers, in Python. They are the same pictures."
+            "gramian takes its pictures from ale-py's vector environment, in C++ and in a thread; Stable-Baselines3 "
+            "and the plain loop from Gymnasium's wrappers, in Python. They are the same pictures."
         )
     elif kind == "atari":
         notes.append("Without OpenCV the plain loop, too, takes its pictures from ale-py's vector environment.")
