@@ -77,7 +77,7 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
     writer.writerow([*SCALING_COLUMNS, *numbers])
     lines = [
         "| runs | cores | replay of a run | torch threads | agent steps/s | a run | share of the emulator | memory |",
-        "| ---: |" * 8,
+        "|" + " ---: |" * 8,
     ]
     skipped = []
     for sweep, runs, count in points(options):
