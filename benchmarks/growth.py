@@ -188,10 +188,11 @@ def plot(table: Path, picture: Path) -> None:
     left, right = figure.subplots(1, 2)
     if "sweep" in rows[0]:
         for axes, sweep in ((left, "runs"), (right, "cores")):
+            # before the points: a change of scale takes the ticks away
+            axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
             for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
                 chosen = [row for row in rows if (row["sweep"], row["contestant"]) == (sweep, contestant)]
                 _draw_sweep(axes, chosen, sweep, title)
-            axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
             axes.legend()
     else:
         minutes = [float(row["elapsed_s"]) / 60 for row in rows]
@@ -217,4 +218,4 @@ def _draw_sweep(axes: "Axes", rows: Sequence[dict[str, str]], sweep: str, title:
         above = [max(rates[x]) - m for x, m in zip(at, middle, strict=True)]
         axes.errorbar(at, middle, yerr=[below, above], marker="o", capsize=3, label=title)
         axes.set_xticks(at, [str(x) for x in at])
-        axes.minorticks_off()
+        axes.xaxis.minorticks_off()
