@@ -86,9 +86,9 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
             skipped.append(f"not run: {runs} runs on {count} cores: {reason}")
             say(skipped[-1])
             continue
-        ours, bare = (measured(one, count, options) for one in (work, replace(work, contestant="emulator")))
+        ours, bare = measured([work, replace(work, contestant="emulator")], count, options)
         rates = [found.rate for found in ours.repeats]
-        share = statistics.median(rates) / statistics.median(found.rate for found in bare.repeats)
+        share = statistics.median(mine / alone.rate for mine, alone in zip(rates, bare.repeats, strict=True))
         last = ours.repeats[-1]
         memory = f"{last.peak_rss_bytes / 1e9:.2f} GB" + (
             f", GPU {last.device_bytes / 1e9:.2f} GB" if last.device_bytes else ""
@@ -107,14 +107,17 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
     return "\n".join(page).rstrip() + "\n", text.getvalue()
 
 
-def measured(work: Workload, core_count: int, options: argparse.Namespace) -> Row:
-    """One contestant on so many cores, with the repeats that the options ask for."""
+def measured(works: Sequence[Workload], core_count: int, options: argparse.Namespace) -> list[Row]:
+    """Contestants that take turns on so many cores, with the repeats that the options ask for."""
     with ExitStack() as processes:
-        row = Row(work.contestant, work.runs, [processes.enter_context(Worker(work, core_count))])
-        row.default_threads = row.workers[0].wait().default_threads
-        row.calibrate(options.threads or sorted({1, min(2, core_count), row.default_threads}), options.calibration)
-        row.repeats = [row.measure(options.seconds, row.threads) for _ in range(options.repeats)]
-    return row
+        rows = [Row(one.contestant, one.runs, [processes.enter_context(Worker(one, core_count))]) for one in works]
+        for row in rows:
+            row.default_threads = row.workers[0].wait().default_threads
+            row.calibrate(options.threads or sorted({1, min(2, core_count), row.default_threads}), options.calibration)
+        for _ in range(options.repeats):
+            for row in rows:
+                row.repeats.append(row.measure(options.seconds, row.threads))
+    return rows
 
 
 def steady(options: argparse.Namespace) -> tuple[str, str]:
