@@ -1,0 +1,224 @@
+"""What training costs as the work grows: more runs, more cores, more time; and the bill for the paper's study."""
+
+import argparse
+import csv
+import io
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.contestants import Workload
+from benchmarks.side_by_side import Row, heading, spread, workload
+from benchmarks.workers import Measurement, Worker, say
+from gramian.deep.config import load_preset
+from gramian.deep.environments.population import cores, make_engine
+from gramian.deep.games import find_game
+from gramian.deep.memory import available_bytes
+from gramian.deep.replay import bytes_needed
+from gramian.errors import UserError
+from gramian.files import replacing
+from gramian.progress import duration
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ARMS = ("dqn", "decor", "gram")
+"""Of the paper's study; the runs of a population take them in turn."""
+STUDY_RUNS, STUDY_AGENT_STEPS = 441, 5_000_000
+"""49 games, 3 arms, 3 seeds; 20M frames each."""
+MANY_RUNS, SMALL_CAPACITY = 16, 100_000
+"""Beyond so many runs their replays have this size."""
+STEADY_S = 300.0
+"""A bill from less than this is marked."""
+INTERVAL_S = 10.0
+"""Of the rows of a steady measurement."""
+SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_threads", "repeat")
+STEADY_COLUMNS = ("runs", "capacity", "torch_threads", "elapsed_s")
+
+
+def grown(options: argparse.Namespace, runs: int) -> Workload:
+    """The workload of gramian with so many runs."""
+    preset_capacity = load_preset(options.preset).replay_capacity
+    usual = preset_capacity if runs <= MANY_RUNS else min(SMALL_CAPACITY, preset_capacity)
+    sized = argparse.Namespace(**{**vars(options), "capacity": options.capacity or usual})
+    return workload(sized, "gramian", runs, ARMS)
+
+
+def lacking(work: Workload, core_count: int) -> str:
+    """What the machine does not have for this workload; empty where it has all."""
+    if core_count > cores():
+        return f"{cores()} cores are there"
+    engine = make_engine(find_game(work.game), 1, work.settings.environment)
+    try:
+        needed = bytes_needed(engine.observation, work.runs, work.envs_per_run, work.capacity)
+    finally:
+        engine.close()
+    free = available_bytes(work.device)
+    if needed > free:
+        return f"its replays take {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free on {work.device}"
+    return ""
+
+
+def points(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
+    """(sweep, runs, cores) to be measured: first the runs grow, then the cores."""
+    yield from (("runs", runs, cores()) for runs in options.populations)
+    yield from (("cores", options.cores_at, count) for count in options.cores)
+
+
+def scaling(options: argparse.Namespace) -> tuple[str, str]:
+    """Agent steps per second of gramian and of the emulator alone; the page and the CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    numbers = [name for name in Measurement._fields if name != "parts_s"]
+    writer.writerow([*SCALING_COLUMNS, *numbers])
+    lines = [
+        "| runs | cores | replay of a run | torch threads | agent steps/s | a run | share of the emulator | memory |",
+        "|" + " ---: |" * 8,
+    ]
+    skipped = []
+    for sweep, runs, count in points(options):
+        work = grown(options, runs)
+        if reason := lacking(work, count):
+            skipped.append(f"not run: {runs} runs on {count} cores: {reason}")
+            say(skipped[-1])
+            continue
+        ours, bare = measured([work, replace(work, contestant="emulator")], count, options)
+        rates = [found.rate for found in ours.repeats]
+        share = statistics.median(mine / alone.rate for mine, alone in zip(rates, bare.repeats, strict=True))
+        last = ours.repeats[-1]
+        memory = f"{last.peak_rss_bytes / 1e9:.2f} GB" + (
+            f", GPU {last.device_bytes / 1e9:.2f} GB" if last.device_bytes else ""
+        )
+        lines.append(
+            f"| {runs} | {count} | {work.capacity:,} | {ours.threads} | {spread(rates, 0)} | "
+            f"{statistics.median(rates) / runs:,.0f} | {share:.1%} | {memory} |"
+        )
+        say(lines[-1])
+        for row in (ours, bare):
+            for repeat, found in enumerate(row.repeats):
+                values = [getattr(found, name) for name in numbers]
+                writer.writerow([sweep, row.contestant, runs, count, work.capacity, row.threads, repeat, *values])
+    sized = argparse.Namespace(**{**vars(options), "capacity": grown(options, options.populations[0]).capacity})
+    page = [*heading(sized), "", *lines, "", *skipped]
+    return "\n".join(page).rstrip() + "\n", text.getvalue()
+
+
+def measured(works: Sequence[Workload], core_count: int, options: argparse.Namespace) -> list[Row]:
+    """Contestants that take turns on so many cores, with the repeats that the options ask for."""
+    with ExitStack() as processes:
+        rows = [Row(one.contestant, one.runs, [processes.enter_context(Worker(one, core_count))]) for one in works]
+        for row in rows:
+            row.default_threads = row.workers[0].wait().default_threads
+            row.calibrate(options.threads or sorted({1, min(2, core_count), row.default_threads}), options.calibration)
+        for _ in range(options.repeats):
+            for row in rows:
+                row.repeats.append(row.measure(options.seconds, row.threads))
+    return rows
+
+
+def steady(options: argparse.Namespace) -> tuple[str, str]:
+    """Rate and memory of gramian over time, and the bill for the paper's study; the page and the CSV."""
+    work = grown(options, options.populations[0])
+    if reason := lacking(work, cores()):
+        raise UserError(f"{work.runs} runs cannot be measured: {reason}; lower --capacity or --populations")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    numbers = [name for name in Measurement._fields if name != "parts_s"]
+    writer.writerow([*STEADY_COLUMNS, *numbers])
+    with ExitStack() as processes:
+        row = Row("gramian", work.runs, [processes.enter_context(Worker(work))])
+        row.default_threads = row.workers[0].wait().default_threads
+        row.calibrate(options.threads or sorted({1, 2, row.default_threads}), options.calibration)
+        elapsed_s = 0.0
+        while elapsed_s < options.steady:
+            found = row.measure(min(INTERVAL_S, options.steady), row.threads)
+            elapsed_s += found.seconds
+            row.repeats.append(found)
+            values = [getattr(found, name) for name in numbers]
+            writer.writerow([work.runs, work.capacity, row.threads, f"{elapsed_s:.3f}", *values])
+            say(
+                f"{elapsed_s:7.0f} s {found.rate:10,.0f} agent steps/s {found.rss_bytes / 1e9:7.2f} GB "
+                f"{found.device_bytes / 1e9:7.2f} GB on the GPU"
+            )
+    sized = argparse.Namespace(**{**vars(options), "capacity": work.capacity})
+    return "\n".join([*heading(sized)[:1], "", *bill(row, elapsed_s)]) + "\n", text.getvalue()
+
+
+def bill(row: Row, elapsed_s: float) -> list[str]:
+    """What the paper's study takes at the rate that was measured."""
+    rate = sum(found.agent_steps for found in row.repeats) / elapsed_s
+    study_s = STUDY_RUNS * STUDY_AGENT_STEPS / rate
+    half = len(row.repeats) // 2 or 1
+    halves = [statistics.median(found.rate for found in part) for part in (row.repeats[:half], row.repeats[-half:])]
+    first, last = row.repeats[0], row.repeats[-1]
+    lines = [
+        f"- {row.runs} runs, {duration(elapsed_s)}: {rate:,.0f} agent steps/s, all runs together "
+        f"({spread([found.rate for found in row.repeats], 0)} in {len(row.repeats)} intervals); second half against "
+        f"first {halves[1] / halves[0]:.3f}",
+        f"- memory {first.rss_bytes / 1e9:.3f} GB after the first interval, {last.rss_bytes / 1e9:.3f} GB after the "
+        f"last; on the GPU {first.device_bytes / 1e9:.3f} and {last.device_bytes / 1e9:.3f} GB",
+        f"- the paper's study, {STUDY_RUNS} runs of {STUDY_AGENT_STEPS:,} agent steps, in populations like this one "
+        f"after the other: {study_s / 86_400:.2f} days",
+    ]
+    if elapsed_s < STEADY_S:
+        lines.append(f"- this bill is provisional: it comes from less than {STEADY_S:.0f} s")
+    return lines
+
+
+def plot(table: Path, picture: Path) -> None:
+    """Draw what `scaling` or `steady` measured.
+
+    Raises
+    ------
+    UserError
+        If the table cannot be read, or is none of theirs.
+    """
+    try:
+        rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    except OSError as error:
+        raise UserError(f"cannot read '{table}': {(error.strerror or str(error)).lower()}") from error
+    if not rows or not {"sweep", "elapsed_s"} & rows[0].keys():
+        raise UserError(f"'{table}' is no table of --scaling or --steady; give the CSV that one of them wrote")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise UserError("a plot needs matplotlib; install gramian[lab], or draw it on another machine") from error
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    if "sweep" in rows[0]:
+        for axes, sweep in ((left, "runs"), (right, "cores")):
+            # before the points: a change of scale takes the ticks away
+            axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
+            for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
+                chosen = [row for row in rows if (row["sweep"], row["contestant"]) == (sweep, contestant)]
+                _draw_sweep(axes, chosen, sweep, title)
+            axes.legend()
+    else:
+        minutes = [float(row["elapsed_s"]) / 60 for row in rows]
+        left.plot(minutes, [int(row["agent_steps"]) / float(row["seconds"]) for row in rows])
+        left.set(xlabel="minutes", ylabel="agent steps/s, all runs together", ylim=(0, None))
+        for column, title in (("rss_bytes", "host"), ("device_bytes", "GPU")):
+            right.plot(minutes, [int(row[column]) / 1e9 for row in rows], label=title)
+        right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, None))
+        right.legend()
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def _draw_sweep(axes: "Axes", rows: Sequence[dict[str, str]], sweep: str, title: str) -> None:
+    """Median and range of each point of a sweep."""
+    rates: dict[int, list[float]] = defaultdict(list)
+    for row in rows:
+        rates[int(row[sweep])].append(int(row["agent_steps"]) / float(row["seconds"]))
+    if rates:
+        at = sorted(rates)
+        middle = [statistics.median(rates[x]) for x in at]
+        below = [m - min(rates[x]) for x, m in zip(at, middle, strict=True)]
+        above = [max(rates[x]) - m for x, m in zip(at, middle, strict=True)]
+        axes.errorbar(at, middle, yerr=[below, above], marker="o", capsize=3, label=title)
+        axes.set_xticks(at, [str(x) for x in at])
+        axes.xaxis.minorticks_off()
