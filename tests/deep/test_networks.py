@@ -2,11 +2,10 @@ import hypothesis.strategies as st
 import pytest
 import torch
 from hypothesis import given, settings
+from torch.nn import functional
 
 from gramian.deep.networks import (
     NetworkSpec,
-    _conv2d_by_matmul,
-    _conv2d_by_run,
     forward,
     init,
     parameter_shapes,
@@ -42,7 +41,9 @@ def test_values_and_features_equal_those_of_a_torch_module(kind):
     stride=st.integers(1, 3),
     extra=st.tuples(st.integers(0, 5), st.integers(0, 5)),
 )
-def test_both_convolutions_agree_in_value_and_gradient(population, batch, channels, filters, size, stride, extra):
+def test_a_convolution_as_a_matrix_product_has_the_values_and_gradients_of_a_convolution(
+    population, batch, channels, filters, size, stride, extra
+):
     generator = torch.Generator().manual_seed(0)
     shapes = (
         (population, batch, channels, size + extra[0], size + extra[1]),
@@ -51,21 +52,27 @@ def test_both_convolutions_agree_in_value_and_gradient(population, batch, channe
     )
     inputs = [torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True) for shape in shapes]
     results = []
-    for convolve in (_conv2d_by_run, _conv2d_by_matmul):
+
+    def one_after_the_other(images, filters, biases, stride):
+        return torch.stack(
+            [functional.conv2d(x, w, b, stride) for x, w, b in zip(images, filters, biases, strict=True)]
+        )
+
+    for convolve in (one_after_the_other, population_conv2d):
         outputs = convolve(*inputs, stride)
         results.append([outputs, *torch.autograd.grad(outputs.square().sum(), inputs)])
     for by_run, by_matmul in zip(*results, strict=True):
         torch.testing.assert_close(by_run, by_matmul, rtol=1e-10, atol=1e-10)
 
 
-def test_on_the_cpu_a_convolution_is_bit_for_bit_the_same_alone_and_in_a_population():
-    spec = SPECS["nature"]
-    x = batch_of(spec, [0, 1, 2]).observations.float()
-    parameters = init(spec, [0, 1, 2])
-    weight, bias = parameters["body.conv1.weight"], parameters["body.conv1.bias"]
-    together = population_conv2d(x, weight, bias, 4)
-    alone = population_conv2d(x[1:2], weight[1:2], bias[1:2], 4)
-    assert torch.equal(together[1:2], alone)
+@pytest.mark.parametrize("kind", SPECS)
+def test_on_the_cpu_a_run_s_values_are_bit_for_bit_the_same_alone_and_in_a_population(kind):
+    spec = SPECS[kind]
+    observations, parameters = batch_of(spec, [0, 1, 2]).observations, init(spec, [0, 1, 2])
+    together = forward(spec, parameters, observations)
+    alone = forward(spec, {name: tensor[1:2] for name, tensor in parameters.items()}, observations[1:2])
+    assert torch.equal(together.values[1:2], alone.values)
+    assert torch.equal(together.features[1:2], alone.features)
 
 
 def test_weights_depend_on_the_seed_alone():

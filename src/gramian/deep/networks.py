@@ -34,6 +34,8 @@ _CONVOLUTIONS: dict[Kind, tuple[tuple[int, int, int], ...]] = {
     "minatar": ((16, 3, 1),),
     "mlp": (),
 }
+_CHANNELS_LAST_FROM = 8
+"""Images from which on it pays, on a CPU, to put their channels last."""
 _HIDDEN_LAYERS: dict[Kind, int] = {"nature": 1, "minatar": 1, "mlp": 2}
 
 
@@ -197,8 +199,9 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
     >>> output.values.shape, output.features.shape
     (torch.Size([2, 32, 6]), torch.Size([2, 32, 128]))
     """
-    dtype = parameters["head.bias"].dtype
-    x = observations.to(dtype, copy=True).div_(255) if spec.kind == "nature" else observations.to(dtype)
+    if observations.device.type == "cpu":
+        return _forward_by_run(spec, parameters, observations)
+    x = _scaled(spec, observations, parameters["head.bias"].dtype)
     for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
         name = f"body.conv{number}"
         x = population_conv2d(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride).relu()
@@ -210,6 +213,41 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
             x = functional.layer_norm(x, (spec.features_dim,)) * gain.unsqueeze(1) + shift.unsqueeze(1)
         x = x.relu()
     return QOutput(population_linear(x, parameters["head.weight"], parameters["head.bias"]), x)
+
+
+def _forward_by_run(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> QOutput:
+    """One run after the other, so that a run's result does not depend on the others.
+
+    A CPU gains nothing from products of many small matrices, and its convolutions are faster on images whose channels
+    come last, if there are some of them.
+    """
+    values, features = [], []
+    names = list(parameters)
+    # unbind, not indexing: its gradient is one stack and not P zero-padded tensors
+    for seen, *tensors in zip(observations.unbind(), *(parameters[name].unbind() for name in names), strict=True):
+        own = dict(zip(names, tensors, strict=True))
+        x = _scaled(spec, seen, own["head.bias"].dtype)
+        channels_last = spec.kind == "nature" and len(x) >= _CHANNELS_LAST_FROM
+        if channels_last:
+            x = x.contiguous(memory_format=torch.channels_last)
+        for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
+            weight = own[f"body.conv{number}.weight"]
+            if channels_last:
+                weight = weight.contiguous(memory_format=torch.channels_last)
+            x = functional.conv2d(x, weight, own[f"body.conv{number}.bias"], stride).relu()
+        x = x.flatten(1)
+        for name in _hidden_names(spec):
+            x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
+            if spec.layer_norm:
+                x = functional.layer_norm(x, (spec.features_dim,), own[f"{name}.norm.weight"], own[f"{name}.norm.bias"])
+            x = x.relu()
+        features.append(x)
+        values.append(functional.linear(x, own["head.weight"], own["head.bias"]))
+    return QOutput(torch.stack(values), torch.stack(features))
+
+
+def _scaled(spec: NetworkSpec, observations: Tensor, dtype: torch.dtype) -> Tensor:
+    return observations.to(dtype, copy=True).div_(255) if spec.kind == "nature" else observations.to(dtype)
 
 
 def population_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -225,10 +263,7 @@ def population_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def population_conv2d(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
-    """Convolution of each run's images with its own filters, without padding.
-
-    On the CPU the runs are convolved one after the other, so that a run's result does not depend on the others; on an
-    accelerator all at once, as one batched matrix product.
+    """Convolution of each run's images with its own filters, without padding, as one batched matrix product.
 
     Parameters
     ----------
@@ -249,17 +284,6 @@ def population_conv2d(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int)
     >>> population_conv2d(torch.ones(2, 3, 4, 10, 10), torch.ones(2, 16, 4, 3, 3), torch.zeros(2, 16), 1).shape
     torch.Size([2, 3, 16, 8, 8])
     """
-    by = _conv2d_by_run if inputs.device.type == "cpu" else _conv2d_by_matmul
-    return by(inputs, weight, bias, stride)
-
-
-def _conv2d_by_run(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
-    # unbind, not indexing: its gradient is one stack and not P zero-padded tensors
-    runs = zip(inputs.unbind(), weight.unbind(), bias.unbind(), strict=True)
-    return torch.stack([functional.conv2d(x, w, b, stride) for x, w, b in runs])
-
-
-def _conv2d_by_matmul(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     population, batch = inputs.shape[:2]
     size = weight.shape[-1]
     patches = inputs.unfold(3, size, stride).unfold(4, size, stride)  # [P, B, C, H', W', k, k]

@@ -14,6 +14,7 @@ moment it fell due. On the host the same happens in the same order, so that a ru
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gramian.deep.batch import Batch
+from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, record
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
@@ -126,6 +128,15 @@ class Pipeline(ABC):
     def _observe(self, *, with_finals: bool) -> None:
         """Take the host's transition in."""
 
+    @property
+    @abstractmethod
+    def updates(self) -> int:
+        """Updates of each run, those under way included."""
+
+    def close(self) -> None:
+        """Wait for what is under way; nothing is begun any more."""
+        self.settle()
+
     @abstractmethod
     def settle(self) -> None:
         """Wait until all that was begun is done, so that the tensors can be read and replaced."""
@@ -141,7 +152,7 @@ class Pipeline(ABC):
 
 
 class HostPipeline(Pipeline):
-    """A population on the CPU."""
+    """A population on the CPU. The learner has a thread of its own where there is a second core."""
 
     def __init__(
         self, learner: Learner, replay: HostReplay, stack: FrameStack, seeds: list[int], batch_size: int
@@ -151,6 +162,14 @@ class HostPipeline(Pipeline):
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
+        self._thread = ThreadPoolExecutor(1, "gramian-learner") if cores() > 1 else None
+        self._learning: Future[object] | None = None
+        self._begun = 0
+
+    @property
+    def updates(self) -> int:
+        """See :attr:`Pipeline.updates`."""
+        return self.learner.updates if self._learning is None else self._begun
 
     def act(self, epsilon: float, agent_step: int) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
@@ -168,15 +187,29 @@ class HostPipeline(Pipeline):
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
+        self.settle()
         self.acting.copy_(self.learner.state.online)
         self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._batch)
 
     def learn(self) -> None:
-        """See :meth:`Pipeline.learn`."""
-        self.learner.update(self._batch)
+        """See :meth:`Pipeline.learn`. Only begins it, where there is a thread for it."""
+        if self._thread is None:
+            self.learner.update(self._batch)
+        else:
+            self._begun = self.learner.updates + 1
+            self._learning = self._thread.submit(self.learner.update, self._batch)
 
     def settle(self) -> None:
-        """See :meth:`Pipeline.settle`: nothing is ever under way."""
+        """See :meth:`Pipeline.settle`."""
+        if self._learning is not None:
+            self._learning.result()
+            self._learning = None
+
+    def close(self) -> None:
+        """See :meth:`Pipeline.close`."""
+        super().close()
+        if self._thread is not None:
+            self._thread.shutdown()
 
 
 class DevicePipeline(Pipeline):
@@ -267,6 +300,11 @@ class DevicePipeline(Pipeline):
             self._run("learn", self._learn, self.learner.state)
             self.learner.count_update()
             self._learned.record()
+
+    @property
+    def updates(self) -> int:
+        """See :attr:`Pipeline.updates`."""
+        return self.learner.updates
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""

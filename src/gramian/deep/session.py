@@ -335,13 +335,13 @@ class _Session:
         trainer = self.trainer
         for log in self.logs:
             log.timing(trainer.agent_steps, round(seconds, 3), round(paced / seconds, 1))
-        if not trainer.learner.updates or not trainer.replay.ready:
+        if not trainer.updates or not trainer.replay.ready:
             return
         numbers = trainer.diagnose()
         common = {
             "frames": trainer.frames,
             "agent_steps": trainer.agent_steps,
-            "updates": trainer.learner.updates,
+            "updates": trainer.updates,
             "epsilon": trainer.epsilon,
         }
         for run, log in enumerate(self.logs):
@@ -367,7 +367,7 @@ class _Session:
         common: dict[str, float] = {
             "frames": trainer.frames,
             "agent_steps": trainer.agent_steps,
-            "updates": trainer.learner.updates,
+            "updates": trainer.updates,
         }
         for run, values in enumerate(self.held_out.measure(trainer.learner)):
             if run not in self.diverged:
@@ -392,7 +392,7 @@ class _Session:
         with_replay = self.checkpoint_replay and not final
         self.checkpoints.save(
             trainer.agent_steps,
-            counters={"updates": trainer.learner.updates, "diverged": self.diverged},
+            counters={"updates": trainer.updates, "diverged": self.diverged},
             log_lengths=lengths,
             shared=trainer.state(),
             runs=dict(zip(names, trainer.run_states(), strict=True)),

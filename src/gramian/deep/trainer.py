@@ -190,7 +190,7 @@ class Trainer:
     @property
     def updates(self) -> int:
         """Updates of each run so far."""
-        return self.pipeline.learner.updates
+        return self.pipeline.updates
 
     @property
     def done(self) -> bool:
@@ -326,14 +326,14 @@ class Trainer:
         self.pipeline.settle()
 
     def close(self) -> None:
-        """Stop the emulators."""
+        """Stop the learner and the emulators."""
+        self.pipeline.close()
         self.environments.close()
 
     def _draw(self) -> bool:
         """Draw the batch of the update that is due, if one is, and do those before it where several are."""
         pipeline = self.pipeline
-        updates = pipeline.learner.updates
-        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - updates
+        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - pipeline.updates
         if due and self.agent_steps < self._learns_from:
             self._dropped_updates += due
             return False

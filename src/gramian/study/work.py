@@ -209,13 +209,12 @@ def measure(plan: dict[str, Any], population: str, seconds: float, emulator_thre
     config = Config(whole.preset, small, whole.runs)
     trainer = Trainer(config, make_environments(config, emulator_threads), device=pick_device(made.device))
     try:
-        while trainer.learner.updates < 3:  # the first ones are slow
+        while trainer.updates < 3:  # the first ones are slow
             trainer.step()
         before, started = trainer.agent_steps, time.monotonic()
         while time.monotonic() - started < seconds or trainer.agent_steps == before:
             trainer.step()
-        if trainer.device.type == "cuda":
-            torch.cuda.synchronize()
+        trainer.pipeline.settle()
         elapsed = time.monotonic() - started
         stored = sum(
             len(compress(safetensors.torch.save(part))) / (end - first) for first, end, part in trainer.segments(None)
