@@ -15,6 +15,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,7 @@ class Transition:
             for (name, (shape, kind)), begin, size in zip(kinds.items(), [0, *ends], sizes, strict=False)
         }
         self.final_frames = torch.zeros(*environments, *frame, dtype=dtype, device=device, pin_memory=pinned)
+        self._arrays = [] if self.memory.is_cuda else [field.numpy() for field in self.fields.values()]
 
     def fill(
         self,
@@ -80,8 +82,8 @@ class Transition:
     ) -> bool:
         """Take the host's arrays in; says whether there are final frames among them."""
         given = (actions, rewards, terminal, truncated, started, frames)
-        for field, array in zip(self.fields.values(), given, strict=True):
-            field.numpy()[...] = array
+        for place, array in zip(self._arrays, given, strict=True):
+            place[...] = array
         if cut := bool(truncated.any()):
             self.final_frames.numpy()[...] = final_frames
         return cut
@@ -127,6 +129,10 @@ class Pipeline(ABC):
     @abstractmethod
     def _observe(self, *, with_finals: bool) -> None:
         """Take the host's transition in."""
+
+    def at_work(self) -> AbstractContextManager[object]:
+        """The context in which `act`, `observe` and `draw` are called, to be entered once for a step."""
+        return nullcontext()
 
     @property
     @abstractmethod
@@ -240,6 +246,7 @@ class DevicePipeline(Pipeline):
         self._knobs = torch.zeros(2, dtype=torch.float64, pin_memory=True)
         self._epsilon_and_step = torch.zeros(2, dtype=torch.float64, device=device)
         self._actions = torch.zeros(stack.environments, dtype=torch.int64, pin_memory=True)
+        self._knob, self._action = self._knobs.numpy(), self._actions.numpy()
         host_batch = replay.empty_batch(batch_size)
         self._drawn_batch = Batch(*(tensor.pin_memory() for tensor in host_batch)) if self._on_host else None
         self._batch = Batch(*(tensor.to(device) for tensor in host_batch))
@@ -248,16 +255,19 @@ class DevicePipeline(Pipeline):
         """The pieces of work by name, each to be launched on its own."""
         torch.cuda.synchronize(device)
 
+    def at_work(self) -> AbstractContextManager[object]:
+        """See :meth:`Pipeline.at_work`."""
+        return torch.cuda.stream(self._actors)
+
     def act(self, epsilon: float, agent_step: int) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`. Waits for the actions, and not for the learner."""
-        self._knobs.numpy()[:] = epsilon, agent_step
-        with torch.cuda.stream(self._actors):
-            self._epsilon_and_step.copy_(self._knobs, non_blocking=True)
-            self._run("act", self._act, ())
-            self._actions.copy_(self._arrived.fields["actions"], non_blocking=True)
-            self._acted.record()
+        self._knob[:] = epsilon, agent_step
+        self._epsilon_and_step.copy_(self._knobs, non_blocking=True)
+        self._run("act", self._act, ())
+        self._actions.copy_(self._arrived.fields["actions"], non_blocking=True)
+        self._acted.record(self._actors)
         self._acted.synchronize()
-        return self._actions.numpy()
+        return self._action
 
     def begin(self, frames: NDArray[np.generic], started: NDArray[np.bool_]) -> None:
         """See :meth:`Pipeline.begin`."""
@@ -269,29 +279,27 @@ class DevicePipeline(Pipeline):
         self.settle()
 
     def _observe(self, *, with_finals: bool) -> None:
-        with torch.cuda.stream(self._actors):
-            self._arrived.memory.copy_(self._transition.memory, non_blocking=True)
-            if self._on_host:
-                finals = self._transition.final_frames if with_finals else None
-                self.replay.add(**self._transition.fields, final_frames=finals)
-            elif with_finals:
-                self._arrived.final_frames.copy_(self._transition.final_frames, non_blocking=True)
-            self.launches["observe"]()
-            if not self._on_host:
-                self.replay.count()
+        self._arrived.memory.copy_(self._transition.memory, non_blocking=True)
+        if self._on_host:
+            finals = self._transition.final_frames if with_finals else None
+            self.replay.add(**self._transition.fields, final_frames=finals)
+        elif with_finals:
+            self._arrived.final_frames.copy_(self._transition.final_frames, non_blocking=True)
+        self.launches["observe"]()
+        if not self._on_host:
+            self.replay.count()
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
-        with torch.cuda.stream(self._actors):
-            self._actors.wait_event(self._learned)
-            if self._drawn_batch is not None:
-                self.acting.copy_(self.learner.state.online)
-                self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._drawn_batch)
-                for place, drawn in zip(self._batch, self._drawn_batch, strict=True):
-                    place.copy_(drawn, non_blocking=True)
-            else:
-                self._run("draw", self._draw, (self.acting,))
-            self._drawn.record()
+        self._actors.wait_event(self._learned)
+        if self._drawn_batch is not None:
+            self.acting.copy_(self.learner.state.online)
+            self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._drawn_batch)
+            for place, drawn in zip(self._batch, self._drawn_batch, strict=True):
+                place.copy_(drawn, non_blocking=True)
+        else:
+            self._run("draw", self._draw, (self.acting,))
+        self._drawn.record(self._actors)
 
     def learn(self) -> None:
         """See :meth:`Pipeline.learn`. Only begins it."""
@@ -299,7 +307,7 @@ class DevicePipeline(Pipeline):
             self._learner.wait_event(self._drawn)
             self._run("learn", self._learn, self.learner.state)
             self.learner.count_update()
-            self._learned.record()
+            self._learned.record(self._learner)
 
     @property
     def updates(self) -> int:

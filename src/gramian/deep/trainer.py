@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gramian.deep.batch import Batch
 from gramian.deep.config import Config
-from gramian.deep.environments import Environments
+from gramian.deep.environments import Environments, Step
 from gramian.deep.graphs import Execution, pick_execution
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, LearnerConfig
@@ -217,27 +217,8 @@ class Trainer:
         list of Episode
             The games that ended by this step.
         """
-        settings, pipeline, environments = self.config.settings, self.pipeline, self.environments
-        learns = self._draw()
-        actions = pipeline.act(self.epsilon, pipeline.replay.added)
-        environments.send(actions)
-        if learns:
-            pipeline.learn()
-        outcome = environments.recv()
-        rewards = np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
-        pipeline.observe(
-            actions=actions,
-            rewards=rewards,
-            terminal=outcome.terminated | outcome.life_lost if settings.terminal_on_life_loss else outcome.terminated,
-            truncated=outcome.truncated,
-            started=outcome.started,
-            frames=outcome.frames,
-            final_frames=outcome.final_frames,
-        )
-        self.agent_steps += settings.envs_per_run
-        if self.done and self._draw():  # nobody comes after it
-            pipeline.learn()
-
+        with self.pipeline.at_work():
+            outcome, rewards = self._advance()
         self._raw += outcome.rewards
         self._clipped += rewards
         self._lengths += 1
@@ -329,6 +310,30 @@ class Trainer:
         """Stop the learner and the emulators."""
         self.pipeline.close()
         self.environments.close()
+
+    def _advance(self) -> tuple[Step, NDArray[np.float32]]:
+        """One step of everything: what came of it, and the rewards as the learner sees them."""
+        settings, pipeline, environments = self.config.settings, self.pipeline, self.environments
+        learns = self._draw()
+        actions = pipeline.act(self.epsilon, pipeline.replay.added)
+        environments.send(actions)
+        if learns:
+            pipeline.learn()
+        outcome = environments.recv()
+        rewards = np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
+        pipeline.observe(
+            actions=actions,
+            rewards=rewards,
+            terminal=outcome.terminated | outcome.life_lost if settings.terminal_on_life_loss else outcome.terminated,
+            truncated=outcome.truncated,
+            started=outcome.started,
+            frames=outcome.frames,
+            final_frames=outcome.final_frames,
+        )
+        self.agent_steps += settings.envs_per_run
+        if self.done and self._draw():  # nobody comes after it
+            pipeline.learn()
+        return outcome, rewards
 
     def _draw(self) -> bool:
         """Draw the batch of the update that is due, if one is, and do those before it where several are."""
