@@ -1,6 +1,7 @@
 """A GPU does in its two queues what the host does one after the other."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -100,17 +101,27 @@ def test_the_host_s_actors_choose_as_the_learner_does(epsilon):
         assert np.array_equal(pipeline.act(epsilon, step), expected.numpy())
 
 
-def test_the_actors_lack_the_newest_update_and_no_other():
+def test_the_actors_get_the_weights_of_one_update_when_the_next_one_begins():
     settings = config()
     trainer = Trainer(settings, make_environments(settings))
-    before = trainer.learner.state.online.clone()
-    while trainer.updates < 3:
-        updates, online = trainer.updates, trainer.learner.state.online.clone()
+    after = [trainer.learner.state.online.clone()]  # the weights after so many updates
+    used = []
+    act = trainer.pipeline.act
+
+    def watched(epsilon, agent_step):
+        used.append(trainer.pipeline.acting.clone())
+        return act(epsilon, agent_step)
+
+    trainer.pipeline.act = watched
+    while trainer.updates < 4:
         trainer.step()
-        if trainer.updates > updates:
-            before = online
-        assert torch.equal(trainer.pipeline.acting, before)
-    assert not torch.equal(trainer.pipeline.acting, trainer.learner.state.online)
+        if trainer.updates == len(after):
+            after.append(trainer.learner.state.online.clone())
+    assert not any(torch.equal(one, other) for one, other in pairwise(after))
+    # Updates fall due by steps 104, 108, …; they begin in the steps 105, 109, … once these have acted.
+    expected = [0] * 109 + [1] * 4 + [2] * 4 + [3] * 4
+    for weights, updates in zip(used, expected, strict=False):
+        assert torch.equal(weights, after[updates])
     trainer.close()
 
 

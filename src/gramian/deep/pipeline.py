@@ -1,14 +1,18 @@
 """What a population does at every step, on the host or on a GPU, in an order that never depends on who is faster.
 
-The steps of the loop are `act`, `observe`, `draw` and `learn`. The environments carry out their actions while the
-learner learns, and the actions of the next steps must not wait for it. So the actors have weights of their own:
+The environments carry out their actions while the learner learns, and the next actions must not wait for it. So the
+actors have weights of their own, and a step is, in this order:
 
-- `draw`, when an update falls due, hands the actors the weights after the *last* update and draws a batch from what
-  the replay holds at that moment;
-- `learn` then updates the online weights on that batch, while the environments and the actors go on.
+1. `act`: actions from the actors' weights; the environments begin to carry them out;
+2. where an update has fallen due by the transitions so far, `draw`: the actors get the weights after the *last* update,
+   and a batch is drawn from what the replay holds at that moment; and `learn`: the online weights are updated on that
+   batch, while the environments, and the next steps, go on;
+3. when the environments are done, `observe`: what came of it goes into the replay.
 
-An action is thus chosen with weights that lack the newest update, and an update knows all transitions up to the
-moment it fell due. On the host the same happens in the same order, so that a run is the same run.
+With an update in every four steps, the actions of four steps in a row are thus chosen with weights that lack the two
+newest updates at the first of them and the newest one at the other three, where an agent that does one thing after the
+other would lack none. Nothing else is different, and on the host the same happens in the same order: a run is the same
+run everywhere.
 """
 
 import math

@@ -314,11 +314,9 @@ class Trainer:
     def _advance(self) -> tuple[Step, NDArray[np.float32]]:
         """One step of everything: what came of it, and the rewards as the learner sees them."""
         settings, pipeline, environments = self.config.settings, self.pipeline, self.environments
-        learns = self._draw()
         actions = pipeline.act(self.epsilon, pipeline.replay.added)
         environments.send(actions)
-        if learns:
-            pipeline.learn()
+        self._learn()
         outcome = environments.recv()
         rewards = np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
         pipeline.observe(
@@ -331,22 +329,19 @@ class Trainer:
             final_frames=outcome.final_frames,
         )
         self.agent_steps += settings.envs_per_run
-        if self.done and self._draw():  # nobody comes after it
-            pipeline.learn()
+        if self.done:  # no step comes after it
+            self._learn()
         return outcome, rewards
 
-    def _draw(self) -> bool:
-        """Draw the batch of the update that is due, if one is, and do those before it where several are."""
-        pipeline = self.pipeline
-        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - pipeline.updates
+    def _learn(self) -> None:
+        """Begin the updates that are due."""
+        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - self.pipeline.updates
         if due and self.agent_steps < self._learns_from:
             self._dropped_updates += due
-            return False
-        for number in range(due):
-            pipeline.draw()
-            if number < due - 1:
-                pipeline.learn()
-        return due > 0
+            return
+        for _ in range(due):
+            self.pipeline.draw()
+            self.pipeline.learn()
 
     def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
         episodes = [
