@@ -48,13 +48,14 @@ def _steps(
     lam: float,
 ) -> None:
     """Take as many steps as ``indices`` [steps, k] has rows, with everything that a step of Q-learning needs of A."""
-    ones, y, other, room = np.ones(indices.shape[1]), np.zeros(w.size), np.zeros(w.size), np.zeros((4, w.size))
+    ones, y, other, alone = np.ones(indices.shape[1]), np.zeros(w.size), np.zeros(w.size), np.zeros(0)
+    room = np.zeros((4, w.size))
     for n in range(indices.shape[0]):
         if estimator != 0 or form == 2 or projected:
             transform(A, indices[n], ones, y)
         if estimator == 2:
             transform(A, others[n], ones, other)
-        learn(form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, room)
+        learn(form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, alone, room)
 
 
 def active_features(d: int, steps: int, pattern: str) -> Integers:

@@ -26,7 +26,7 @@ def evaluate_reduced(
     steps, d = phi.shape
     indices = np.arange(d)
     w = A.sum(axis=1)
-    y, other, room = np.zeros(d), np.zeros(d), np.zeros((4, d))
+    y, other, alone, room = np.zeros(d), np.zeros(d), np.zeros(0), np.zeros((4, d))
     largest = 0.0
     for n in range(steps):
         values = phi[n]
@@ -34,6 +34,6 @@ def evaluate_reduced(
         transform(A, indices, values, y)
         if estimator == TWO_SAMPLE:
             transform(A, indices, seconds[n], other)
-        learn(REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, room)
+        learn(REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, alone, room)
         largest = max(largest, (A * A).sum())
     return largest

@@ -167,7 +167,7 @@ def proposition_2(process: RewardProcess, _: Theory, rng: np.random.Generator) -
     )
     Q, phi, u = _random_orthogonal(process.d, rng), process.phi[0], 0.3 * rng.standard_normal(process.d)
     found, w = Q.copy(), Q.sum(axis=1)
-    add_rank_one_projected(found, w, Q.T @ phi, u, np.empty(process.d), np.empty(process.d))
+    add_rank_one_projected(found, w, np.ones(process.d), Q.T @ phi, u, np.empty(process.d), np.empty(process.d))
     gap = float(np.abs(found - scipy.linalg.polar(Q + np.outer(phi, u))[0]).max())
     yield Finding(
         "2",
