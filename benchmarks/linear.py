@@ -55,7 +55,9 @@ def _steps(
             transform(A, indices[n], ones, y)
         if estimator == 2:
             transform(A, others[n], ones, other)
-        learn(form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, alone, room)
+        learn(
+            form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, alone, room
+        )
 
 
 def active_features(d: int, steps: int, pattern: str) -> Integers:

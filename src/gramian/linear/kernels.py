@@ -26,7 +26,9 @@ Integers = NDArray[np.int64]
 PLAIN, REDUCED, FULL = 0, 1, 2
 NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM = 0, 1, 2, 3, 4
 
-_PARALLEL = 1e-14  # relative size below which what is left of u beside y is rounding
+PARALLEL = 1e-14
+"""Relative size below which what is left of u beside y is rounding."""
+
 _BLOCK = 1024  # columns: 8 kB of every vector, so that three or four lie in the first cache together
 
 
@@ -223,7 +225,7 @@ def add_rank_one_projected(
     for j in range(d):
         across += second[j] * second[j]
     across = math.sqrt(across)
-    if across <= _PARALLEL * u_size:
+    if across <= PARALLEL * u_size:
         across = 0.0
         second[:] = 0.0
     else:

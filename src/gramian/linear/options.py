@@ -1,6 +1,5 @@
 """Options that the experiments of the linear half share."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,7 +43,7 @@ class SweepOptions:
     def check_different(self, *names: str) -> None:
         """Raise `UserError` unless each of these options lists something, and nothing twice."""
         for name in names:
-            values: Sequence[object] = getattr(self, name)
+            values: tuple[object, ...] = getattr(self, name)
             if not values or len(set(values)) != len(values):
                 raise UserError(f"{name} is {values}; give at least one, each once")
 

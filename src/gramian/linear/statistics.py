@@ -81,7 +81,8 @@ def bootstrap_interval(
 def share_within(axis: Floats, values: Floats, limit: Floats | float) -> Floats:
     """Share of the range of ``axis`` [m] where the curve through ``values`` [m, ...] lies at or below ``limit``.
 
-    Between the points the curve is straight, so that the share does not jump with the grid.
+    Between the points the curve is straight, so that the share does not jump with the grid. One point has no range, and
+    its share is NaN.
 
     Examples
     --------
@@ -97,5 +98,6 @@ def share_within(axis: Floats, values: Floats, limit: Floats | float) -> Floats:
         1.0,
         np.where((left > 0) & (right > 0), 0.0, np.where(left <= 0, crossing, 1 - crossing)),
     )
-    share: Floats = (below * widths).sum(axis=0) / (axis[-1] - axis[0])
+    span = axis[-1] - axis[0]
+    share: Floats = (below * widths).sum(axis=0) / (span if span > 0 else np.nan)
     return share
