@@ -84,14 +84,18 @@ def regression() -> str:
 
 
 def contrasts() -> str:
-    """Differences of steps per episode between arms."""
+    """Differences of steps per episode between arms, each at its best, and ratios at equal settings."""
     found = {(r["question"], r["first"], r["second"], r["copies"]): r for r in rows("mountain_car_contrasts")}
     lines = []
     for question, first, second in dict.fromkeys(key[:3] for key in found):
         both = [found.get((question, first, second, copies)) for copies in SETS]
-        ends = [interval(r, "difference", "low", "high", sign=True) if r else "–" for r in both]
+        ends = []
+        for row in both:
+            ends.append(interval(row, "difference", "low", "high", sign=True) if row else "–")
+            ends.append(interval(row, "ratio", "ratio_low", "ratio_high") if row else "–")
         lines.append([question, first, second, *ends, next(r["runs"] for r in both if r)])
-    return table(["question", "steps of", "minus steps of", *SETS.values(), "runs"], lines, words=3)
+    words = [word for name in SETS.values() for word in (f"{name}: difference", "ratio")]
+    return table(["question", "steps of", "against", *words, "runs"], lines, words=3)
 
 
 def arms() -> str:

@@ -58,13 +58,16 @@ class ArmSummary:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Difference of mean steps between two sets of settings, each at its best; or at one setting, for costly arms."""
+    """Two sets of settings compared; for costly arms a set has one setting."""
 
     copies: int
     question: str
     first: str
     second: str
     difference: Interval
+    """Mean steps of the first at its best minus those of the second at its best."""
+    ratio: Interval
+    """Mean steps of the first over those of the second at equal settings, the geometric mean: nothing is chosen."""
     runs: int
 
 
@@ -118,6 +121,31 @@ def _difference_of_bests(results: Results, one: Floats, other: Floats) -> Interv
         np.concatenate([one, other]),
         lambda first, second: cross_fitted_best(first[:m], second[:m]) - cross_fitted_best(first[m:], second[m:]),
     )
+
+
+def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> Interval:
+    """Geometric mean of the ratios of mean steps, cell by cell; ``other`` may have one row for several of ``one``.
+
+    The rows of ``one`` are step sizes within λ; those of an arm without λ stand for every λ.
+    """
+    m, times = len(one), len(one) // len(other)
+
+    def ratio(means: Floats) -> Floats:
+        logarithms = np.log(means[:m]) - np.log(np.tile(means[m:], (times, 1)))
+        return np.asarray(np.exp(logarithms.mean(axis=0)))
+
+    samples = np.concatenate([one, other])
+    return _interval(results, samples, _of_all(samples, ratio))
+
+
+def _contrast(
+    results: Results, copies: int, question: str, first: tuple[str, Floats], second: tuple[str, Floats]
+) -> Contrast:
+    (name, one), (other_name, other) = first, second
+    runs = min(one.shape[-1], other.shape[-1])
+    one, other = one[:, :runs], other[:, :runs]
+    difference, ratio = _difference_of_bests(results, one, other), _ratio_at_equal_settings(results, one, other)
+    return Contrast(copies, question, name, other_name, difference, ratio, runs)
 
 
 def _summarise_arm(results: Results, copies: int, name: str, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
@@ -174,7 +202,7 @@ def _contrasts(results: Results, copies: int) -> list[Contrast]:
         ("the term in the full form", "(θ, A), single-sample", family("full", "single"), "(θ, A), λ = 0", full),
     ]
     return [
-        Contrast(copies, question, first, second, _difference_of_bests(results, one, other), one.shape[-1])
+        _contrast(results, copies, question, (first, one), (second, other))
         for question, first, one, second, other in asked
         if one is not None and other is not None
     ]
@@ -195,10 +223,8 @@ def _costly_contrasts(results: Results, copies: int) -> list[Contrast]:
             beside = found.get(Case(copies, other, case.x))
             if beside is None:
                 continue
-            runs = min(len(outcome.steps), len(beside.steps))
-            difference = (outcome.steps[:runs] - beside.steps[:runs])[None]
-            interval = _interval(results, difference, _of_all(difference, lambda means: means[0]))
-            contrasts.append(Contrast(copies, question, label(arm), label(other), interval, runs))
+            pair = (label(arm), outcome.steps[None]), (label(other), beside.steps[None])
+            contrasts.append(_contrast(results, copies, question, *pair))
     return contrasts
 
 
@@ -262,9 +288,16 @@ def write_tables(results: Results, summary: Summary) -> None:
 
     write_csv(
         folder / "mountain_car_contrasts.csv",
-        ("copies", "question", "first", "second", "difference", "low", "high", "runs"),
         (
-            [c.copies, c.question, c.first, c.second, c.difference.value, c.difference.low, c.difference.high, c.runs]
+            *("copies", "question", "first", "second"),
+            *("difference", "low", "high", "ratio", "ratio_low", "ratio_high", "runs"),
+        ),
+        (
+            [
+                *(c.copies, c.question, c.first, c.second),
+                *(c.difference.value, c.difference.low, c.difference.high),
+                *(c.ratio.value, c.ratio.low, c.ratio.high, c.runs),
+            ]
             for c in summary.contrasts
         ),
     )
@@ -321,9 +354,11 @@ def report(results: Results, summary: Summary) -> str:
             heading = f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
             parts.append(heading + _costly_text(costly))
         rows = [
-            [c.question, c.first, c.second, str(c.difference), str(c.runs)]
+            [c.question, c.first, c.second, str(c.difference), str(c.ratio), str(c.runs)]
             for c in summary.contrasts
             if c.copies == copies
         ]
-        parts.append(text_table(["question", "steps of", "minus steps of", "difference", "runs"], rows))
+        parts.append(
+            text_table(["question", "steps of", "against", "difference", "ratio at equal settings", "runs"], rows)
+        )
     return "\n\n".join(parts)
