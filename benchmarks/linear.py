@@ -5,6 +5,8 @@ one or two minutes, with it about 15 more. Every time is the best of several pas
 """
 
 import argparse
+import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -12,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import numba
 import numpy as np
 
 from gramian.files import replace_text
@@ -220,6 +223,12 @@ def figure_seconds(command: list[str], threads: int) -> float:
 
 def sections(*, figures: bool, threads: int) -> Iterator[tuple[str, bool]]:
     """Yield the parts of the page as they are measured, each with whether its bounds hold."""
+    busy = os.getloadavg()[0]
+    yield (
+        f"numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}, {os.cpu_count()} cores; "
+        f"{busy:.1f} other processes at work on them at the start.\n",
+        True,
+    )
     costs: dict[tuple[str, str], Floats] = {}
     for pattern in PATTERNS:
         indices = {d: active_features(d, max(2000, 4_000_000 // d), pattern) for d in WIDTHS}

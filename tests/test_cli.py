@@ -47,6 +47,8 @@ def test_every_command_shows_its_options(capsys):
             "gramian: Error parsing --steps: invalid literal for int() with base 10: 'x'; expected --steps INT\n",
         ),
         (["demo", "--seeds", "0"], "gramian: --seeds must be at least 1, not 0\n"),
+        (["regression", "--out", ""], "gramian: --out is empty; name a folder, or '.' for this one\n"),
+        (["mountain-car", "--out="], "gramian: --out is empty; name a folder, or '.' for this one\n"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(arguments, complaint, capsys):
