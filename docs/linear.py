@@ -128,9 +128,9 @@ def costly() -> str:
         lines.append([row["arm"], row["copies"], row["lambda"], x, *spans, row["runs"], row["diverged"]])
     header = ["arm", "copies", "λ", "α·k·d", "all 50 episodes", "first 10", "last 10", "runs", "diverged"]
     said = (
-        "The arms of O(d²) a step are run at one setting, the step size and λ at which the single-sample arm does best in the second "
-        "half of its runs; their own runs are numbers of the first half. Above they are compared with their counterparts on the same "
-        "runs.\n\n"
+        "The arms of O(d²) a step are run at one setting, the step size and λ at which the single-sample arm does best "
+        "in the second half of its runs; their own runs are numbers of the first half. Above they are compared with "
+        "their counterparts on the same runs.\n\n"
     )
     return said + table(header, lines)
 
