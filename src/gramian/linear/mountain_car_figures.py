@@ -124,7 +124,10 @@ def controls_figure(results: Results, summary: Summary) -> Any:
                 label=label(outcome.case.arm) + " (O(d²))",
             )
     _steps_axes(panels)
-    return _finish(figure, axes, "Every arm at its best λ, at matched step sizes; mean and standard error")
+    title = "Every arm at its best λ, at matched step sizes; mean and standard error"
+    if results.costly:
+        title += "\nopen markers: one setting of an arm of O(d²), side by side; 95 % intervals"
+    return _finish(figure, axes, title)
 
 
 FAMILIES = ("A, single-sample", "A, two-sample", "A, norm alone", "plain, α·d, shrinkage", "(θ, A), single-sample")
