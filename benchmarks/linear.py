@@ -1,26 +1,35 @@
-"""Speed of the linear half: cost of a step over d, against dense NumPy, and of the two figures.
+"""Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the two figures.
 
-Run: python benchmarks/linear.py [--figures] [--threads 2]. Without --figures it takes about a minute.
+Run: python benchmarks/linear.py [--figures] [--threads 2] [--out docs/tables/linear-cpu.md]. Without --figures it takes
+one or two minutes, with it about 15 more. Every time is the best of several passes.
 """
 
 import argparse
+import os
+import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+import numba
 import numpy as np
 
+from gramian.files import replace_text
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm
 from gramian.linear.car import ACTIONS
 from gramian.linear.compiled import kernel
-from gramian.linear.kernels import Floats, Integers, learn, transform
+from gramian.linear.kernels import Floats, Integers, add_rank_one_reduced, learn, single_sample, transform
 from gramian.linear.mountain_car import Case, MountainCar, simulate
 
 WIDTHS = (256, 512, 1024, 2048, 4096, 8192)
 ACTIVE = 4
-PATTERNS = {"trajectory": "features of a run on Mountain Car", "random": "new random features each step"}
+PATTERNS = {"trajectory": "features of a run", "random": "new random features each step"}
+STEEPEST, LEAST_RATIO = 1.15, 100
+"""Bounds: the exponent of the growth with d, and how many times as long dense NumPy takes at d = 2,048."""
+
 ARMS = {
     "A, λ = 0": Arm("reduced"),
     "A, single-sample": Arm("reduced", "single", 0.01),
@@ -48,13 +57,16 @@ def _steps(
     lam: float,
 ) -> None:
     """Take as many steps as ``indices`` [steps, k] has rows, with everything that a step of Q-learning needs of A."""
-    ones, y, other, room = np.ones(indices.shape[1]), np.zeros(w.size), np.zeros(w.size), np.zeros((4, w.size))
+    ones, y, other, alone = np.ones(indices.shape[1]), np.zeros(w.size), np.zeros(w.size), np.zeros(0)
+    room = np.zeros((4, w.size))
     for n in range(indices.shape[0]):
         if estimator != 0 or form == 2 or projected:
             transform(A, indices[n], ones, y)
         if estimator == 2:
             transform(A, others[n], ones, other)
-        learn(form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, room)
+        learn(
+            form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, alone, room
+        )
 
 
 def active_features(d: int, steps: int, pattern: str) -> Integers:
@@ -127,58 +139,160 @@ def growth(costs: Floats) -> float:
     return float(np.polyfit(np.log(WIDTHS), np.log(costs), 1)[0])
 
 
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Markdown, the first column to the left and the others to the right."""
+    marks = ["---", *["---:"] * (len(header) - 1)]
+    return "".join(f"| {' | '.join(row)} |\n" for row in (header, marks, *rows))
+
+
+def step_table(costs: dict[tuple[str, str], Floats]) -> str:
+    """µs per step of every arm over d, with the exponent of its growth."""
+    rows = [
+        [f"{name}; {PATTERNS[pattern]}", *(f"{1e6 * c:.2f}" for c in cost), f"{growth(cost):.2f}"]
+        for (name, pattern), cost in costs.items()
+    ]
+    return table([f"µs per step, k = {ACTIVE}", *(f"d = {d:,}" for d in WIDTHS), "exponent"], rows)
+
+
+def costly_table() -> str:
+    """µs per step of the arms of O(d²), with all d features apart."""
+    rows = []
+    for name, arm in COSTLY.items():
+        cost = [step_seconds(arm, d, active_features(d, 20, "random"), repeats=3) for d in WIDTHS[:4]]
+        rows.append([name, *(f"{1e6 * c:.0f}" for c in cost)])
+    return table([f"µs per step of O(d²), k = {ACTIVE}", *(f"d = {d:,}" for d in WIDTHS[:4])], rows)
+
+
+@kernel
+def _parts(part: int, A: Floats, indices: Integers, y: Floats, v: Floats) -> float:
+    """Do one part of the single-sample step as often as ``indices`` [steps, k] has rows."""
+    ones, total = np.ones(indices.shape[1]), 0.0
+    for n in range(indices.shape[0]):
+        if part == 0:
+            transform(A, indices[n], ones, y)
+        elif part == 1:
+            total += single_sample(y, v)
+        else:
+            add_rank_one_reduced(A, indices[n], ones, 1e-9, 1e-9, v)
+    return total
+
+
+def run_seconds(arm: Arm, repeats: int = 5) -> float:
+    """Seconds of one step within a run on Mountain Car, d = 486 and k = 2: the car and the tile coding included."""
+    options = MountainCar(episodes=4)
+    stop, trace = np.zeros(1, dtype=bool), np.zeros((0, 3))
+    case = Case(0, arm, 0.5)
+    steps = simulate(options, case, 0, stop, trace)[0].sum()
+    return best_seconds(lambda: simulate(options, case, 0, stop, trace), repeats) / float(steps)
+
+
+def parts_table() -> str:
+    """Where the time of a single-sample step on Mountain Car goes."""
+    options = MountainCar()
+    coding = options.coding(0)
+    trace = np.full((20_000, 3), np.nan)
+    simulate(options, Case(0, Arm("plain"), 0.5), 0, np.zeros(1, dtype=bool), trace)
+    indices = np.array([coding.active((position, velocity), int(action)) for position, velocity, action in trace])
+    A, y, v = np.eye(coding.d), np.ones(coding.d), np.ones(coding.d)
+    rows = []
+    for part, name in enumerate(("y = Aᵀφ", "v = ‖y‖²y − y³", "A ← A + αφ(δ1 − λv)ᵀ")):
+        _parts(part, A, indices[:1], y, v)
+        seconds = best_seconds(lambda part=part: _parts(part, A, indices, y, v), 7) / len(indices)  # type: ignore[misc]
+        rows.append([name, f"{1e6 * seconds:.2f}"])
+    for name, arm in {"plain, α·d": Arm("plain"), **ARMS}.items():
+        rows.append([f"a whole step of a run: {name}", f"{1e6 * run_seconds(arm):.2f}"])
+    return table([f"µs per step on Mountain Car, d = {coding.d}, k = {coding.k}", "µs"], rows)
+
+
+FIGURES = {
+    "gramian regression": (["regression"], 20),
+    "gramian mountain-car --quick": (["mountain-car", "--quick"], 20),
+    "gramian mountain-car --no-costly": (["mountain-car", "--no-costly"], 900),
+}
+"""Commands with the most seconds that each may take on two cores."""
+
+
+def figure_seconds(command: list[str], threads: int) -> float:
+    """Seconds of a whole command in a process and a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        start = time.perf_counter()
+        arguments = [*command, "--out", folder, "--threads", str(threads)]
+        subprocess.run([sys.executable, "-m", "gramian", *arguments], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+
+
+def sections(*, figures: bool, threads: int) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of the page as they are measured, each with whether its bounds hold."""
+    busy = os.getloadavg()[0]
+    yield (
+        f"numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}, {os.cpu_count()} cores; "
+        f"{busy:.1f} other processes at work on them at the start.\n",
+        True,
+    )
+    costs: dict[tuple[str, str], Floats] = {}
+    for pattern in PATTERNS:
+        indices = {d: active_features(d, max(2000, 4_000_000 // d), pattern) for d in WIDTHS}
+        for name, arm in ARMS.items():
+            costs[name, pattern] = np.array([step_seconds(arm, d, indices[d]) for d in WIDTHS])
+    exponents = {pattern: growth(costs["A, single-sample", pattern]) for pattern in PATTERNS}
+    yield step_table(costs), max(exponents.values()) <= STEEPEST
+    single, zero = costs["A, single-sample", "trajectory"], costs["A, λ = 0", "trajectory"]
+    ratios = ", ".join(f"{r:.2f} at d = {d:,}" for r, d in zip(single / zero, WIDTHS, strict=True))
+    yield f"A single-sample step against one with λ = 0, features of a run: {ratios}.\n", True
+    yield costly_table(), True
+    yield parts_table(), True
+    d = 2048
+    fast, dense, vector = single[WIDTHS.index(d)], dense_step_seconds(d), vector_step_seconds(d)
+    rows = [
+        ["compiled, O(kd)", f"{1e6 * fast:,.2f}", "1"],
+        ["NumPy in the best order, O(d²)", f"{1e6 * vector:,.0f}", f"{vector / fast:,.0f}"],
+        ["dense NumPy, as the equations say it", f"{1e6 * dense:,.0f}", f"{dense / fast:,.0f}"],
+    ]
+    enough = min(dense, vector) / fast >= LEAST_RATIO
+    yield table([f"single-sample step at d = {d:,}, k = {ACTIVE}", "µs", "times as long"], rows), enough
+    rows = [
+        [
+            f"growth of the single-sample step with d; {PATTERNS[p]}",
+            f"d^{e:.2f}",
+            f"at most d^{STEEPEST}",
+            verdict(e <= STEEPEST),
+        ]
+        for p, e in exponents.items()
+    ]
+    rows.append(
+        ["dense NumPy against the compiled step", f"{dense / fast:,.0f}", f"at least {LEAST_RATIO}", verdict(enough)]
+    )
+    fine = True
+    if figures:
+        for name, (command, most) in FIGURES.items():
+            seconds = figure_seconds(command, threads)
+            fine &= seconds <= most
+            rows.append(
+                [f"`{name}`, {threads} threads", f"{seconds:,.0f} s", f"at most {most} s", verdict(seconds <= most)]
+            )
+    yield table(["bound", "measured", "wanted", "met"], rows), fine
+
+
+def verdict(met: bool) -> str:
+    """Yes or no."""
+    return "yes" if met else "no"
+
+
 def main() -> int:
-    """Print the tables; the exit code says whether the bounds on the step hold."""
+    """Print the tables, write them where asked; the exit code says whether all bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--figures", action="store_true", help="also time the commands, about 15 minutes")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="file to write the tables to, as Markdown")
     options = parser.parse_args()
-
-    costs: dict[tuple[str, str], Floats] = {}
-    for pattern, meaning in PATTERNS.items():
-        print(f"µs per step, k = {ACTIVE}; {meaning}")
-        print(f"{'arm':28}" + "".join(f"{f'd = {d}':>11}" for d in WIDTHS) + "   exponent")
-        indices = {d: active_features(d, max(2000, 4_000_000 // d), pattern) for d in WIDTHS}
-        for name, arm in ARMS.items():
-            cost = np.array([step_seconds(arm, d, indices[d]) for d in WIDTHS])
-            costs[name, pattern] = cost
-            print(f"{name:28}" + "".join(f"{1e6 * c:11.3f}" for c in cost) + f"{growth(cost):11.3f}")
-        print()
-    print("µs per step of the arms of O(d²)")
-    for name, arm in COSTLY.items():
-        cells = [step_seconds(arm, d, active_features(d, 20, "random"), repeats=3) for d in WIDTHS[:4]]
-        print(f"{name:28}" + "".join(f"{1e6 * c:11.3f}" for c in cells))
-    single, zero = costs["A, single-sample", "trajectory"], costs["A, λ = 0", "trajectory"]
-
-    d = 2048
-    fast = single[WIDTHS.index(d)]
-    dense, vector = dense_step_seconds(d), vector_step_seconds(d)
-    print(f"\nSingle-sample step at d = {d}: {1e6 * fast:.2f} µs")
-    print(f"    dense NumPy {1e3 * dense:.1f} ms, {dense / fast:,.0f} times as long")
-    print(f"    NumPy in the best order {1e3 * vector:.2f} ms, {vector / fast:,.0f} times as long")
-    print(
-        "λ > 0 against λ = 0: " + ", ".join(f"{r:.2f} at d = {d}" for r, d in zip(single / zero, WIDTHS, strict=True))
-    )
-    steep = False
-    for pattern, meaning in PATTERNS.items():
-        exponent = growth(costs["A, single-sample", pattern])
-        steep |= exponent > 1.15
-        print(f"growth with d, {meaning}: exponent {exponent:.3f} (at most 1.15: {'no' if exponent > 1.15 else 'yes'})")
-
-    if options.figures:
-        for title, command in (
-            ("regression", ["regression"]),
-            ("mountain-car --quick", ["mountain-car", "--quick"]),
-            ("mountain-car --no-costly", ["mountain-car", "--no-costly"]),
-        ):
-            with tempfile.TemporaryDirectory() as folder:
-                start = time.perf_counter()
-                out = ["--out", folder, "--threads", str(options.threads)]
-                subprocess.run([sys.executable, "-m", "gramian", *command, *out], check=True, stdout=subprocess.DEVNULL)
-                print(
-                    f"gramian {title}: {time.perf_counter() - start:.1f} s with {options.threads} threads", flush=True
-                )
-    return 1 if steep or dense / fast < 100 or vector / fast < 100 else 0
+    texts, met = [], True
+    for text, fine in sections(figures=options.figures, threads=options.threads):
+        print(text, flush=True)
+        texts.append(text)
+        met &= fine
+    if options.out is not None:
+        replace_text(options.out, "\n".join(texts))
+    return 0 if met else 1
 
 
 if __name__ == "__main__":

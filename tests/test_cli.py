@@ -47,6 +47,8 @@ def test_every_command_shows_its_options(capsys):
             "gramian: Error parsing --steps: invalid literal for int() with base 10: 'x'; expected --steps INT\n",
         ),
         (["regression", "--steps", "0"], "gramian: steps is 0; it must be at least 1\n"),
+        (["regression", "--out", ""], "gramian: --out is empty; name a folder, or '.' for this one\n"),
+        (["mountain-car", "--out="], "gramian: --out is empty; name a folder, or '.' for this one\n"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(arguments, complaint, capsys):

@@ -162,6 +162,10 @@ def _run_bare(name: str, arguments: list[str]) -> int:
 def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
     import tyro
 
+    for option, value in zip(arguments, [*arguments[1:], None], strict=True):
+        # An empty path would silently be the folder one stands in.
+        if (option == "--out" and value == "") or option == "--out=":
+            raise UserError("--out is empty; name a folder, or '.' for this one")
     hints = get_type_hints(function)
     hints.pop("return", None)
     (options,) = hints.values()

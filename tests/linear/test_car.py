@@ -34,10 +34,16 @@ def test_the_car_moves_as_in_gymnasium():
                 break
 
 
-def run(arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, capacity=400, trace=0, seed=0):
+def run(
+    arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, capacity=400, trace=0, seed=0, exchangeable=False
+):
     coding = TileCoding(LOW, HIGH, 2, tiles, ACTIONS, copies)
     d, k = coding.d, coding.k
-    A, w, theta, S = np.eye(d), np.ones(d), np.ones(d), np.zeros((d, d))
+    n = d // (1 + copies) + 1 if exchangeable else d
+    A, w, theta, S, members = np.eye(n), np.ones(n), np.ones(n), np.zeros((n, n)), np.zeros(0)
+    if exchangeable:
+        A[1:, 1:], w[0], theta[0] = 0.0, np.sqrt(d), np.sqrt(d)
+        members = np.array([d, *[0] * (n - 1)], dtype=float)
     starts = np.random.default_rng([seed, 1]).uniform(-0.6, -0.4, episodes)
     lengths, steps = np.zeros(episodes, dtype=np.int64), np.zeros((trace, 3))
     end = q_learning_run(
@@ -48,6 +54,7 @@ def run(arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, capacity=4
         np.array(HIGH),
         coding.scale,
         coding.offsets,
+        coding.per_action,
         copies,
         FORMS[arm.form],
         ESTIMATORS[arm.estimator],
@@ -56,16 +63,17 @@ def run(arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, capacity=4
         w,
         theta,
         S,
+        members,
         arm.alpha(x / (k * d), d),
         arm.lam,
         0.01,
-        np.zeros((capacity, k), dtype=np.int64),
+        np.zeros((capacity, k // (1 + copies) if exchangeable else k), dtype=np.int64),
         np.random.default_rng([seed, 2]),
         lengths,
         steps,
         np.zeros(1, dtype=bool),
     )
-    return end, lengths, steps, starts, coding, A, w, theta
+    return end, lengths, steps, starts, coding, A, w, theta, members
 
 
 def greedy(values, rng):
@@ -93,14 +101,15 @@ ARMS = [
     Arm("full", "two-sample", 0.003),
     Arm("full", "single", 0.003, projected=True),
 ]
+PROJECTED = [
+    Arm(form, estimator, lam, projected=True)
+    for form, lam in (("reduced", 0.3), ("full", 0.003))
+    for estimator in ("single", "two-sample", "running", "norm")
+] + [Arm(form, projected=True) for form in ("reduced", "full")]
 
 
-@pytest.mark.parametrize("copies", [0, 1])
-@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
-def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
-    """The oracle makes the same draws, so it must choose the same actions, step by step."""
-    end, lengths, steps, starts, coding, A, w, theta = run(arm, copies=copies, most_steps=150, trace=300)
-    assert end == FINISHED
+def oracle(arm, coding, starts, lengths, steps):
+    """Repeat a run with dense matrices: the same draws, so the same actions, step by step."""
     slow = DenseLearner(arm, np.eye(coding.d), alpha=0.5 / (coding.k * coding.d))
     rng, visited, at = np.random.default_rng([0, 2]), [], 0
     for start, length in zip(starts, lengths, strict=True):
@@ -118,12 +127,55 @@ def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
             )
             slow.q_step(phis[action], -1.0, next_phis, 1.0, second)
     assert at == min(lengths.sum(), 300)
+    return slow
+
+
+@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
+    end, lengths, steps, starts, coding, A, w, theta, _ = run(arm, copies=copies, most_steps=150, trace=300)
+    assert end == FINISHED
+    slow = oracle(arm, coding, starts, lengths, steps)
     if arm.form != "plain":
         np.testing.assert_allclose(A, slow.A, atol=1e-10)
     if arm.form == "full":
         np.testing.assert_allclose(theta, slow.theta, atol=1e-10)
     else:
         np.testing.assert_allclose(w, slow.w if arm.form == "plain" else slow.A.sum(axis=1), atol=1e-10)
+
+
+@pytest.mark.parametrize("copies", [0, 1, 2])
+@pytest.mark.parametrize("arm", PROJECTED, ids=lambda arm: arm.name)
+def test_a_run_by_classes_of_exchangeable_features_is_algorithm_1_with_dense_matrices(arm, copies):
+    end, lengths, steps, starts, coding, B, w, theta, members = run(arm, copies=copies, trace=300, exchangeable=True)
+    assert end == FINISHED
+    slow = oracle(arm, coding, starts, lengths, steps)
+    states = [tuple(s[:2]) for s in steps]  # of all but the last, which the car left and did not choose in
+    place = {}
+    n = int((members > 0).sum())
+    # The classes: features in the order in which they are first looked at, and class 0 of those that never are.
+    position = 0
+    for start, length in zip(starts, lengths, strict=True):
+        path = [(start, 0.0), *states[position + 1 : position + length]]
+        path.append(car_step(*path[-1], int(steps[position + length - 1, 2])))
+        position += length
+        for state in path:
+            for action in range(ACTIONS):
+                for feature in coding.active(state, action)[: coding.tilings]:
+                    place.setdefault(int(feature), len(place) + 1)
+    assert len(place) + 1 == n
+    basis = np.zeros((coding.d, n))  # ê_c, one a column
+    base = coding.d // (1 + copies)
+    for feature in range(coding.d):
+        basis[feature, place.get(feature % base, 0)] = 1.0
+    np.testing.assert_array_equal(basis.sum(axis=0), members[:n])
+    basis /= np.sqrt(basis.sum(axis=0))
+    A = basis @ B[:n, :n] @ basis.T + np.eye(coding.d) - basis @ basis.T
+    np.testing.assert_allclose(A, slow.A, atol=1e-10)
+    if arm.form == "full":
+        np.testing.assert_allclose(basis @ theta[:n], slow.theta, atol=1e-10)
+    else:
+        np.testing.assert_allclose(basis @ w[:n], slow.A.sum(axis=1), atol=1e-10)
 
 
 def test_reduced_with_lambda_0_runs_as_plain_at_alpha_d_bit_for_bit():

@@ -118,6 +118,9 @@ def test_projection_stays_orthogonal_over_many_steps():
             "A = 0 is not orthogonal",
         ),
         (lambda: Learner(3, Arm("reduced"), alpha=0.1, initialisation="eye"), "unknown initialisation 'eye'"),
+        (lambda: Learner(3, Arm("reduced"), alpha=0.0), "alpha is 0; it must be a number above 0"),
+        (lambda: Learner(3, Arm("reduced"), alpha=float("nan")), "alpha is nan"),
+        (lambda: Learner(3, Arm("reduced"), alpha=0.1, beta=1.5), r"beta is 1.5; it must lie in \(0, 1\]"),
         (lambda: Learner(3, Arm("reduced"), alpha=0.1).value(np.ones(4)), r"shape \(4,\); this learner takes \(3,\)"),
         (
             lambda: Learner(3, Arm("reduced"), alpha=0.1).td_step(np.ones(3), 0.0, None, 1.0, np.ones(3)),

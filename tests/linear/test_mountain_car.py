@@ -15,7 +15,7 @@ SMALL = {
     "step_sizes": (0.3, 0.9),
     "lambdas": (0.01, 0.1),
     "control_lambdas": (0.1,),
-    "full_lambdas": (0.001,),
+    "full_lambdas": (0.01,),
     "tiles": 3,
     "costly_runs": 2,
 }
@@ -41,6 +41,7 @@ def test_the_command_writes_tables_and_figures(done):
     written = {p.name for p in done.iterdir()}
     assert {
         "mountain_car.csv",
+        "mountain_car_runs.csv",
         "mountain_car_summary.csv",
         "mountain_car_contrasts.csv",
         "mountain_car_features.csv",
@@ -60,18 +61,42 @@ def test_reduced_with_lambda_0_lies_on_plain_learning_in_every_cell(done):
     assert steps("A, λ = 0") == steps("plain, α·d")
 
 
-def test_costly_arms_run_at_the_best_setting_of_the_papers_arm(done):
-    rows = rows_of(done / "mountain_car.csv")
+def test_costly_arms_run_where_the_papers_arm_does_best_in_the_other_half_of_the_runs(done):
+    rows, runs = rows_of(done / "mountain_car.csv"), rows_of(done / "mountain_car_runs.csv")
     for copies in ("0", "1"):
-        mine = [r for r in rows if r["copies"] == copies and r["arm"] == "A, single-sample"]
-        best = min(mine, key=lambda r: float(r["steps_mean"]))
+        mine = [r for r in runs if r["copies"] == copies and r["arm"] == "A, single-sample"]
+        best = min(mine, key=lambda r: int(r["1"]) + int(r["2"]))  # of 3 runs, the second half
         costly = [r for r in rows if r["copies"] == copies and (r["projected"] == "yes" or r["estimator"] == "running")]
-        assert {(r["form"], r["estimator"], r["projected"]) for r in costly} == {
-            ("reduced", "running", "no"),
-            ("reduced", "single", "yes"),
-            ("full", "single", "yes"),
+        assert {(r["form"], r["estimator"], r["projected"], r["lambda"]) for r in costly} == {
+            ("reduced", "running", "no", best["lambda"]),
+            ("reduced", "none", "yes", "0"),
+            ("reduced", "single", "yes", best["lambda"]),
+            ("full", "none", "yes", "0"),
+            ("full", "single", "yes", best["lambda"]),
         }
-        assert {(r["lambda"], r["alpha_k_d"], r["runs"]) for r in costly} == {(best["lambda"], best["alpha_k_d"], "2")}
+        assert {(r["alpha_k_d"], r["runs"]) for r in costly} == {(best["alpha_k_d"], "2")}
+
+
+def test_the_means_can_be_computed_again_from_the_table_of_runs(done):
+    rows, runs = rows_of(done / "mountain_car.csv"), rows_of(done / "mountain_car_runs.csv")
+    for row, totals in zip(rows, runs, strict=True):
+        steps = [int(totals[str(n)]) / SMALL["episodes"] for n in range(int(row["runs"]))]
+        assert np.mean(steps) == pytest.approx(float(row["steps_mean"]))
+
+
+def test_costly_arms_are_compared_with_their_counterparts_on_the_same_runs(done):
+    runs = {
+        (r["copies"], r["arm"], r["lambda"], r["alpha_k_d"]): r
+        for r in rows_of(done / "mountain_car_runs.csv")
+        if r["arm"] != "plain, same α as A"
+    }
+    found = [r for r in rows_of(done / "mountain_car_contrasts.csv") if r["first"] == "A projected, λ = 0"]
+    assert [(r["second"], r["runs"]) for r in found] == [("A, λ = 0", "2")] * 2
+    for row in found:
+        (one,) = [r for key, r in runs.items() if key[:2] == (row["copies"], row["first"])]
+        other = runs[row["copies"], row["second"], "0", one["alpha_k_d"]]
+        difference = np.mean([int(one[n]) - int(other[n]) for n in ("0", "1")]) / SMALL["episodes"]
+        assert float(row["difference"]) == pytest.approx(difference)
 
 
 def test_copies_raise_the_reported_correlation(done):
@@ -131,6 +156,38 @@ def test_the_default_sweep_is_at_least_the_papers():
 def test_starting_from_zero_leaves_out_the_projected_arms():
     cases = costly_cases(MountainCar(init="zero"), {0: (0.5, 0.1)})
     assert [case.arm.name for case in cases] == ["reduced running"]
+
+
+def test_no_two_settings_share_a_cell():
+    near = (0.1, np.nextafter(0.1, 1), 0.1000001)
+    names = {Case(0, Arm("reduced", "single", lam), x).name for lam in near for x in near}
+    assert len(names) == 9
+
+
+def test_options_in_another_order_are_the_same_options(tmp_path):
+    one, other = small(tmp_path, step_sizes=(0.9, 0.3), lambdas=(0.1, 0.01)), small(tmp_path)
+    assert one == other
+
+
+def test_one_step_size_has_no_sensitivity_and_says_no_nan(tmp_path, capsys):
+    assert mountain_car(small(tmp_path, step_sizes=(0.5,), costly=False, estimators=("single",), copies=(0,))) == 0
+    assert "nan" not in capsys.readouterr().out
+    assert not (tmp_path / "mountain_car_sensitivity.png").exists()
+
+
+def test_one_run_is_enough(tmp_path, capsys):
+    options = {"runs": 1, "costly": False, "estimators": ("single",), "copies": (0,)}
+    assert mountain_car(small(tmp_path, **options)) == 0
+    assert "nan" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("exchangeable", ["identity", "orthogonal"])
+def test_projected_runs_take_any_orthogonal_start(tmp_path, exchangeable):
+    options = small(tmp_path, init=exchangeable)
+    case = Case(1, Arm("full", "single", 0.01, projected=True), 0.5)
+    lengths, diverged = simulate(options, case, 0, np.zeros(1, dtype=bool), np.zeros((0, 3)))
+    assert not diverged
+    assert (lengths > 0).all()
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ def test_the_rotation_is_the_projection_of_the_rank_one_step(seed, d, size, para
     if abs(1 + y @ u) < 1e-3:
         return  # nearly singular: the projection is not unique
     found, w = A.copy(), A.sum(axis=1)
-    add_rank_one_projected(found, w, y, u, np.empty(d), np.empty(d))
+    add_rank_one_projected(found, w, np.ones(d), y, u, np.empty(d), np.empty(d))
     np.testing.assert_allclose(found, polar(A + np.outer(phi, u)), atol=1e-9)
     np.testing.assert_allclose(w, found.sum(axis=1), atol=1e-9)
 
@@ -37,5 +37,5 @@ def test_the_rotation_is_the_projection_of_the_rank_one_step(seed, d, size, para
 def test_a_step_of_size_zero_changes_nothing():
     A = initial_transform("orthogonal", 3, np.random.default_rng(0))
     found, w = A.copy(), A.sum(axis=1)
-    add_rank_one_projected(found, w, A[0], np.zeros(3), np.empty(3), np.empty(3))
+    add_rank_one_projected(found, w, np.ones(3), A[0], np.zeros(3), np.empty(3), np.empty(3))
     np.testing.assert_array_equal(found, A)

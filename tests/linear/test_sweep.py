@@ -107,3 +107,12 @@ def test_negative_threads_are_named():
     assert check_threads(0) >= 1
     with pytest.raises(UserError, match="threads is -1"):
         check_threads(-1)
+
+
+def test_preparation_comes_first_and_only_if_there_is_work(tmp_path):
+    order = []
+    options = {"threads": 1, "description": "test", "prepare": lambda: order.append("prepared")}
+    job = {"a": lambda _: order.append("a") or {"x": np.zeros(1)}}
+    run_cells(cells_of(tmp_path), job, **options)
+    run_cells(cells_of(tmp_path), job, **options)
+    assert order == ["prepared", "a"]

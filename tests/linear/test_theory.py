@@ -34,7 +34,7 @@ def test_every_proposition_is_checked(found):
 @pytest.mark.parametrize(
     "false_claim",
     [
-        "the single noise has mean zero",
+        "the single-sample noise has mean zero",
         "so does the mean single-sample update",
         "h is Lipschitz over all matrices",
         "the paper's E₁, E₂ give offdiag at d = 4",
@@ -131,7 +131,7 @@ def test_the_papers_matrices_miss_two_pairs_at_d_4():
 def test_the_command_prints_verdicts_and_writes_its_table(tmp_path, capsys):
     options = ["--processes", "1", "--samples", "5000", "--steps", "20000", "--features", "3", "--out", str(tmp_path)]
     assert main(["theory", *options]) == 0
-    assert "Proposition 6: the single noise has mean zero" in capsys.readouterr().out
+    assert "Proposition 6: the single-sample noise has mean zero" in capsys.readouterr().out
     with (tmp_path / "theory.csv").open(encoding="utf-8") as stream:
         assert {row["verdict"] == row["expected"] for row in csv.DictReader(stream)} == {True}
 

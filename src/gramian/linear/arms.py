@@ -89,6 +89,18 @@ def check_lambda(lam: float) -> None:
         raise UserError(f"λ is {lam:g}; it must be a finite number, 0 or above")
 
 
+def check_beta(beta: float) -> None:
+    """Raise `UserError` unless the rate β of a running estimate lies in (0, 1]."""
+    if not 0 < beta <= 1:
+        raise UserError(f"beta is {beta:g}; it must lie in (0, 1]")
+
+
+def check_alpha(alpha: float) -> None:
+    """Raise `UserError` unless the step size α is a finite number above 0."""
+    if not 0 < alpha < math.inf:
+        raise UserError(f"alpha is {alpha:g}; it must be a number above 0")
+
+
 def check_lambdas(lambdas: Sequence[float]) -> None:
     """Raise `UserError` unless ``lambdas`` are different numbers above 0; λ = 0 is always among the controls."""
     for lam in lambdas:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.linear.compiled import kernel
+from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import active_tiles, with_action
 from gramian.linear.kernels import (
     FULL,
@@ -26,6 +27,9 @@ GOAL = 0.5
 ACTIONS = 3
 START_LOW, START_HIGH = -0.6, -0.4
 FINISHED, DIVERGED, STOPPED = 0, 1, 2
+TIE = 1e-9
+"""Largest difference of two action values that are told apart from rounding, where they must be."""
+
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
 
@@ -48,13 +52,16 @@ def car_step(position: float, velocity: float, action: int) -> tuple[float, floa
 
 
 @kernel
-def _greedy(q: Floats, rng: np.random.Generator) -> int:
-    """Index of the largest value; ties are broken at random, so that equal first values favour no action."""
+def _greedy(q: Floats, margin: float, rng: np.random.Generator) -> int:
+    """Index of the largest value; ties are broken at random, so that equal first values favour no action.
+
+    Values within ``margin`` are a tie: with exchangeable features values that are equal differ by rounding.
+    """
     best, ties = 0, 1
     for a in range(1, q.size):
-        if q[a] > q[best]:
+        if q[a] > q[best] + margin:
             best, ties = a, 1
-        elif q[a] == q[best]:
+        elif q[a] >= q[best] - margin:
             ties += 1
             if rng.random() * ties < 1.0:
                 best = a
@@ -74,6 +81,15 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
 
 
 @kernel
+def _active(tiles: Integers, action: int, per_action: int, place: Integers, out: Integers) -> None:
+    """Write the active features of (state, action) into ``out`` [k], or their classes where ``place`` has them."""
+    with_action(tiles, action, per_action, ACTIONS, out)
+    if place.size > 0:
+        for i in range(out.size):
+            out[i] = place[out[i]]
+
+
+@kernel
 def q_learning_run(
     starts: Floats,
     most_steps: int,
@@ -82,6 +98,7 @@ def q_learning_run(
     high: Floats,
     scale: Floats,
     offsets: Floats,
+    per_action: int,
     copies: int,
     form: int,
     estimator: int,
@@ -90,6 +107,7 @@ def q_learning_run(
     w: Floats,
     theta: Floats,
     S: Floats,
+    members: Floats,
     alpha: float,
     lam: float,
     beta: float,
@@ -110,20 +128,21 @@ def q_learning_run(
     The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
     of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
     position, velocity and action of the first n steps.
+
+    ``members`` [classes] is empty, or A, w, θ and S are those of one class of exchangeable features
+    (`gramian.linear.exchangeable`), with room for one more per feature before copying; the projected forms alone.
     """
-    tilings = offsets.shape[0]
-    d, k = w.size, tilings * (1 + copies)
-    per_action = d // (ACTIONS * (1 + copies))
+    tilings, together = offsets.shape[0], members.size > 0
+    k = tilings if together else tilings * (1 + copies)
+    n = 1 if together else w.size  # features, or classes so far
+    place = np.zeros(per_action * ACTIONS if together else 0, np.int64)
     tiles_now, tiles_next = np.empty(tilings, np.int64), np.empty(tilings, np.int64)
     indices, others = np.empty(k, np.int64), np.empty(k, np.int64)
-    ones, state = np.ones(k), np.empty(2)
+    values, state = np.full(k, math.sqrt(1.0 + copies) if together else 1.0), np.empty(2)
     q, q_next = np.zeros(ACTIONS), np.zeros(ACTIONS)
-    wide = d if form != PLAIN else 0
+    wide = w.size if form != PLAIN else 0
     y, other, room = np.zeros(wide), np.zeros(wide), np.zeros((4, wide))
-    Y, Y_next = (
-        np.zeros((ACTIONS, wide)),
-        np.zeros((ACTIONS, wide)),
-    )  # y of every action; the full form alone needs them
+    Y, Y_next = np.zeros((ACTIONS, wide)), np.zeros((ACTIONS, wide))  # y of every action, for the full form alone
     reads_y = form != PLAIN and (estimator != NONE or projected)
     seen, steps_in_all = 0, 0
     lengths[:] = most_steps
@@ -133,52 +152,74 @@ def q_learning_run(
         position, velocity = starts[episode], 0.0
         state[0], state[1] = position, velocity
         active_tiles(state, low, high, scale, offsets, tiles_now)
+        if together:
+            n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
         for a in range(ACTIONS):
-            with_action(tiles_now, a, per_action, ACTIONS, indices)
+            _active(tiles_now, a, per_action, place, indices)
             if form == FULL:
-                transform(A, indices, ones, Y[a])
-                q[a] = np.dot(Y[a], theta)
+                transform(A, indices, values, Y[a, :n])
+                q[a] = np.dot(Y[a, :n], theta[:n])
             else:
-                q[a] = dot_active(w, indices, ones)
+                q[a] = dot_active(w, indices, values)
         for step in range(1, most_steps + 1):
-            action = _greedy(q, rng)
+            action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
                 trace[steps_in_all, 0], trace[steps_in_all, 1], trace[steps_in_all, 2] = position, velocity, action
             steps_in_all += 1
             position, velocity = car_step(position, velocity, action)
             state[0], state[1] = position, velocity
             active_tiles(state, low, high, scale, offsets, tiles_next)
+            if together:
+                n = open_classes(tiles_next, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
             best_next = 0.0
             if position < GOAL:
                 best_next = -np.inf
                 for a in range(ACTIONS):
-                    with_action(tiles_next, a, per_action, ACTIONS, indices)
+                    _active(tiles_next, a, per_action, place, indices)
                     if form == FULL:
-                        transform(A, indices, ones, Y_next[a])
-                        q_next[a] = np.dot(Y_next[a], theta)
+                        transform(A, indices, values, Y_next[a, :n])
+                        q_next[a] = np.dot(Y_next[a, :n], theta[:n])
                     else:
-                        q_next[a] = dot_active(w, indices, ones)
+                        q_next[a] = dot_active(w, indices, values)
                     best_next = max(best_next, q_next[a])
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
                 return DIVERGED
 
-            with_action(tiles_now, action, per_action, ACTIONS, indices)
+            _active(tiles_now, action, per_action, place, indices)
             term = estimator
             if form == FULL:
-                y[:] = Y[action]
+                y[:n] = Y[action, :n]
             elif reads_y:
-                transform(A, indices, ones, y)
+                transform(A, indices, values, y[:n])
             if estimator == TWO_SAMPLE:
                 if seen == 0:
                     term = NONE
                 else:
                     drawn = int(rng.random() * min(seen, reservoir.shape[0]))
                     others[:] = reservoir[drawn]
-                    transform(A, others, ones, other)
+                    transform(A, others, values, other[:n])
                 keep_in_reservoir(reservoir, indices, seen, rng)
                 seen += 1
-            learn(form, term, projected, A, w, theta, S, indices, ones, y, other, delta, alpha, lam, beta, room)
+            learn(
+                form,
+                term,
+                projected,
+                A,
+                w,
+                theta,
+                S,
+                indices,
+                values,
+                y[:n],
+                other[:n],
+                delta,
+                alpha,
+                lam,
+                beta,
+                members[:n],
+                room,
+            )
 
             if position >= GOAL:
                 lengths[episode] = step
@@ -188,16 +229,16 @@ def q_learning_run(
                 for t in range(tilings):
                     if tiles_now[t] == tiles_next[t]:
                         shared += 1.0 + copies
-                for j in range(d):
+                for j in range(n):
                     Y_next[action, j] += shared * room[1, j]
             for a in range(ACTIONS):
-                with_action(tiles_next, a, per_action, ACTIONS, indices)
+                _active(tiles_next, a, per_action, place, indices)
                 if form == FULL:
                     if projected:
-                        transform(A, indices, ones, Y_next[a])
-                    Y[a] = Y_next[a]
-                    q[a] = np.dot(Y[a], theta)
+                        transform(A, indices, values, Y_next[a, :n])
+                    q[a] = np.dot(Y_next[a, :n], theta[:n])
                 else:
-                    q[a] = dot_active(w, indices, ones)
+                    q[a] = dot_active(w, indices, values)
             tiles_now, tiles_next = tiles_next, tiles_now
+            Y, Y_next = Y_next, Y
     return FINISHED

@@ -5,6 +5,9 @@ import numpy as np
 from gramian.linear.compiled import kernel
 from gramian.linear.kernels import REDUCED, TWO_SAMPLE, Floats, dot_active, learn, transform
 
+NORM_CAP = 1e6
+"""Largest ‖A‖ of a run that has not diverged; near the equilibria it is about the norm of the weights."""
+
 
 @kernel
 def evaluate_reduced(
@@ -18,7 +21,9 @@ def evaluate_reduced(
     estimator: int,
     A: Floats,
 ) -> float:
-    """Take one TD(0) step of the reduced form per row of φ [steps, d], step size α_n; return the largest ‖A‖².
+    """Take one TD(0) step of the reduced form per row of φ [steps, d], step size α_n; return the largest ‖A‖.
+
+    A run whose ‖A‖ leaves `NORM_CAP` has diverged: it ends there and returns infinity.
 
     A [d, d] is changed in place. ``following`` [steps, d] are the features of s', and ``seconds`` [steps, d] the
     independent samples of the two-sample estimator.
@@ -26,7 +31,7 @@ def evaluate_reduced(
     steps, d = phi.shape
     indices = np.arange(d)
     w = A.sum(axis=1)
-    y, other, room = np.zeros(d), np.zeros(d), np.zeros((4, d))
+    y, other, alone, room = np.zeros(d), np.zeros(d), np.zeros(0), np.zeros((4, d))
     largest = 0.0
     for n in range(steps):
         values = phi[n]
@@ -34,6 +39,9 @@ def evaluate_reduced(
         transform(A, indices, values, y)
         if estimator == TWO_SAMPLE:
             transform(A, indices, seconds[n], other)
-        learn(REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, room)
-        largest = max(largest, (A * A).sum())
-    return largest
+        learn(REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, alone, room)
+        square = (A * A).sum()
+        if not square < NORM_CAP**2:
+            return np.inf
+        largest = max(largest, square)
+    return float(np.sqrt(largest))

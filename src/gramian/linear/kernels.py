@@ -26,24 +26,33 @@ Integers = NDArray[np.int64]
 PLAIN, REDUCED, FULL = 0, 1, 2
 NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM = 0, 1, 2, 3, 4
 
-_PARALLEL = 1e-14  # relative size below which what is left of u beside y is rounding
+PARALLEL = 1e-14
+"""Relative size below which what is left of u beside y is rounding."""
+
+_BLOCK = 1024  # columns: 8 kB of every vector, so that three or four lie in the first cache together
 
 
 @kernel
 def transform(A: Floats, indices: Integers, values: Floats, y: Floats) -> None:
-    """Set y to Aᵀφ, the sum of the active rows of A: two rows a pass, to spare y the traffic."""
+    """Set y to Aᵀφ, the sum of the active rows of A, block by block of columns; only ``y.size`` columns are read.
+
+    A block of y stays in the first cache while the rows pass by, two at a time.
+    """
     k = indices.size
-    if k % 2 == 0:
-        y[:] = 0.0
-    else:
-        row, value = A[indices[k - 1]], values[k - 1]
-        for j in range(y.size):
-            y[j] = value * row[j]
-    for i in range(0, k - 1, 2):
-        row, value = A[indices[i]], values[i]
-        next_row, next_value = A[indices[i + 1]], values[i + 1]
-        for j in range(y.size):
-            y[j] += value * row[j] + next_value * next_row[j]
+    for start in range(0, y.size, _BLOCK):
+        stop = min(start + _BLOCK, y.size)
+        part = y[start:stop]
+        if k % 2 == 0:
+            part[:] = 0.0
+        else:
+            row, value = A[indices[k - 1], start:stop], values[k - 1]
+            for j in range(part.size):
+                part[j] = value * row[j]
+        for i in range(0, k - 1, 2):
+            row, value = A[indices[i], start:stop], values[i]
+            next_row, next_value = A[indices[i + 1], start:stop], values[i + 1]
+            for j in range(part.size):
+                part[j] += value * row[j] + next_value * next_row[j]
 
 
 @kernel
@@ -122,27 +131,51 @@ def running_moment(S: Floats, y: Floats, beta: float, v: Floats) -> float:
 
 
 @kernel
+def share_own_term(estimator: int, y: Floats, other: Floats, S: Floats, members: Floats, v: Floats) -> None:
+    """Correct v for classes of several members (`gramian.linear.exchangeable`).
+
+    An estimator spares the diagonal, a feature's own part; of a class's that is one in m_c. ``members`` is empty where
+    every feature stands alone.
+    """
+    for j in range(members.size):
+        if members[j] > 1.0:
+            shared = 1.0 - 1.0 / members[j]
+            if estimator == SINGLE:
+                v[j] += shared * y[j] ** 3
+            elif estimator == TWO_SAMPLE:
+                v[j] += shared * y[j] * other[j] ** 2
+            elif estimator == RUNNING:
+                v[j] += shared * S[j, j] * y[j]
+
+
+@kernel
 def add_rank_one(A: Floats, indices: Integers, values: Floats, u: Floats) -> None:
-    """Add φuᵀ to A."""
-    for i in range(indices.size):
-        row, value = A[indices[i]], values[i]
-        for j in range(u.size):
-            row[j] += value * u[j]
+    """Add φuᵀ to A, block by block of columns: a block of u stays in the first cache for all active rows."""
+    for start in range(0, u.size, _BLOCK):
+        stop = min(start + _BLOCK, u.size)
+        part = u[start:stop]
+        for i in range(indices.size):
+            row, value = A[indices[i], start:stop], values[i]
+            for j in range(part.size):
+                row[j] += value * part[j]
 
 
 @kernel
 def add_rank_one_reduced(
     A: Floats, indices: Integers, values: Floats, constant: float, slope: float, v: Floats
 ) -> None:
-    """Add φ(constant·1 − slope·v)ᵀ to A without storing the row that is added."""
-    for i in range(indices.size):
-        row, value = A[indices[i]], values[i]
-        if slope == 0.0:
-            for j in range(row.size):
-                row[j] += value * constant
-        else:
-            for j in range(row.size):
-                row[j] += value * (constant - slope * v[j])
+    """Add φ(constant·1 − slope·v)ᵀ to A without storing the row that is added, in blocks like `add_rank_one`."""
+    for start in range(0, v.size, _BLOCK):
+        stop = min(start + _BLOCK, v.size)
+        part = v[start:stop]
+        for i in range(indices.size):
+            row, value = A[indices[i], start:stop], values[i]
+            if slope == 0.0:
+                for j in range(part.size):
+                    row[j] += value * constant
+            else:
+                for j in range(part.size):
+                    row[j] += value * (constant - slope * part[j])
 
 
 @kernel
@@ -150,18 +183,20 @@ def polar_2x2(b00: float, b01: float, b10: float, b11: float) -> tuple[float, fl
     """Nearest orthogonal matrix of a 2×2 one: a rotation, or a reflection where the determinant is negative."""
     if b00 * b11 - b01 * b10 >= 0.0:
         cosine, sine = b00 + b11, b10 - b01
-        size = math.hypot(cosine, sine)
+        size = math.sqrt(cosine * cosine + sine * sine)
         if size == 0.0:
             return 1.0, 0.0, 0.0, 1.0
         return cosine / size, -sine / size, sine / size, cosine / size
     cosine, sine = b00 - b11, b10 + b01
-    size = math.hypot(cosine, sine)
+    size = math.sqrt(cosine * cosine + sine * sine)
     return cosine / size, sine / size, sine / size, -cosine / size
 
 
 @kernel
-def add_rank_one_projected(A: Floats, w: Floats, y: Floats, u: Floats, first: Floats, second: Floats) -> None:
-    """Set A to polar(A + φuᵀ), for orthogonal A and y = Aᵀφ, and w to A·1: the projection of Proposition 2 in O(d²).
+def add_rank_one_projected(
+    A: Floats, w: Floats, theta: Floats, y: Floats, u: Floats, first: Floats, second: Floats
+) -> None:
+    """Set A to polar(A + φuᵀ), for orthogonal A and y = Aᵀφ, and w = Aθ with it: Proposition 2 in O(d²).
 
     A + φuᵀ = A(I + yuᵀ), and I + yuᵀ is the identity outside span{y, u}. With W [d, 2] an orthonormal basis of it, the
     projection is A + AW(polar(I + Wᵀy uᵀW) − I)Wᵀ: a rotation in one plane. One pass over A does it row by row.
@@ -190,7 +225,7 @@ def add_rank_one_projected(A: Floats, w: Floats, y: Floats, u: Floats, first: Fl
     for j in range(d):
         across += second[j] * second[j]
     across = math.sqrt(across)
-    if across <= _PARALLEL * u_size:
+    if across <= PARALLEL * u_size:
         across = 0.0
         second[:] = 0.0
     else:
@@ -199,10 +234,10 @@ def add_rank_one_projected(A: Floats, w: Floats, y: Floats, u: Floats, first: Fl
     r00, r01, r10, r11 = polar_2x2(1.0 + y_size * along, y_size * across, 0.0, 1.0)
     r00 -= 1.0
     r11 -= 1.0
-    first_sum, second_sum = 0.0, 0.0
+    theta_first, theta_second = 0.0, 0.0
     for j in range(d):
-        first_sum += first[j]
-        second_sum += second[j]
+        theta_first += theta[j] * first[j]
+        theta_second += theta[j] * second[j]
     for i in range(d):
         row = A[i]
         on_first, on_second = 0.0, 0.0
@@ -213,7 +248,7 @@ def add_rank_one_projected(A: Floats, w: Floats, y: Floats, u: Floats, first: Fl
         to_second = on_first * r01 + on_second * r11
         for j in range(d):
             row[j] += to_first * first[j] + to_second * second[j]
-        w[i] += to_first * first_sum + to_second * second_sum
+        w[i] += to_first * theta_first + to_second * theta_second
 
 
 @kernel
@@ -233,13 +268,15 @@ def learn(
     alpha: float,
     lam: float,
     beta: float,
+    members: Floats,
     room: Floats,
 ) -> None:
     """One step of any form and estimator, given the TD error δ, y = Aᵀφ and, for two samples, ``other`` = Aᵀφ'.
 
     ``y`` is not read by the plain form, nor by the reduced one with λ = 0 and no projection. In the reduced form
-    w = A·1 follows with w ← w + α(dδ − λΣv)φ. ``room`` [4, d] holds v and u, and the plane of the projection; in the
-    full form ``room[1]`` is then u, the change of a row of A for φ_i = 1 before any projection.
+    w = A·1 follows with w ← w + α(dδ − λΣv)φ, and θ stays 1. ``members`` is for exchangeable features, which the
+    projected forms alone may have; empty otherwise. ``room`` [4, d] holds v and u, and the plane of the projection; in
+    the full form ``room[1]`` is then u, the change of a row of A for φ_i = 1 before any projection.
 
     The plain form has no transform. With the single-sample estimator it takes what that term becomes where all columns
     of A are equal, A = w1ᵀ/d, and nothing is left to decorrelate: w ← w + α(δ − λ(d−1)/d³·(φᵀw)³)φ. It is the control
@@ -248,11 +285,12 @@ def learn(
     if form == PLAIN:
         shrink = 0.0
         if estimator == SINGLE:
-            d = float(w.size)
-            shrink = alpha * lam * (d - 1.0) / d**3 * dot_active(w, indices, values) ** 3
+            size = float(w.size)
+            shrink = alpha * lam * (size - 1.0) / size**3 * dot_active(w, indices, values) ** 3
         add_active(w, indices, values, alpha, delta, shrink)
         return
-    v, u = room[0], room[1]
+    d = y.size
+    v, u = room[0, :d], room[1, :d]
     v_sum = 0.0
     if estimator == SINGLE:
         v_sum = single_sample(y, v)
@@ -269,12 +307,13 @@ def learn(
         add_rank_one_reduced(A, indices, values, alpha * delta, alpha * lam, v)
         add_active(w, indices, values, alpha * w.size, delta, alpha * lam * v_sum)
         return
-    for j in range(u.size):
-        u[j] = alpha * (delta * (theta[j] if form == FULL else 1.0) - lam * v[j])
+    share_own_term(estimator, y, other, S, members, v)
+    for j in range(d):
+        u[j] = alpha * (delta * theta[j] - lam * v[j])
     if form == FULL:
-        for j in range(theta.size):
+        for j in range(d):
             theta[j] += alpha * delta * y[j]
     if projected:
-        add_rank_one_projected(A, w, y, u, room[2], room[3])
+        add_rank_one_projected(A, w, theta, y, u, room[2, :d], room[3, :d])
     else:
         add_rank_one(A, indices, values, u)

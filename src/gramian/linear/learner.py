@@ -5,11 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from gramian.errors import UserError
-from gramian.linear.arms import ESTIMATORS, FORMS, Arm, initial_transform
+from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_beta, initial_transform
 from gramian.linear.kernels import FULL, PLAIN, TWO_SAMPLE, Floats, Integers, dot_active, learn, transform
 
 Sparse = tuple[Integers, Floats]
 """Active indices and their values, both [k]."""
+
+_ALONE: Floats = np.zeros(0)  # no classes of exchangeable features: every feature stands alone
 
 
 class Learner:
@@ -59,6 +61,8 @@ class Learner:
     ) -> None:
         if d < 1:
             raise UserError(f"the number of features is {d}; it must be at least 1")
+        check_alpha(alpha)
+        check_beta(beta)
         A = initial_transform(initialisation, d, np.random.default_rng(seed))
         if arm.projected and initialisation == "zero":
             raise UserError("A = 0 is not orthogonal; a projected learner starts from 'identity' or 'orthogonal'")
@@ -130,6 +134,7 @@ class Learner:
             self.alpha,
             self.arm.lam,
             self.beta,
+            _ALONE,
             self._room,
         )
 

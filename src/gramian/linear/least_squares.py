@@ -11,7 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.linear.compiled import kernel
-from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats, Integers
+from gramian.linear.kernels import (
+    FULL,
+    NONE,
+    NORM,
+    PARALLEL,
+    PLAIN,
+    REDUCED,
+    RUNNING,
+    SINGLE,
+    TWO_SAMPLE,
+    Floats,
+    Integers,
+    polar_2x2,
+)
 
 ERROR_CAP = 1e6
 """A run whose error reaches this has diverged; its error counts as the cap from there on."""
@@ -64,10 +77,14 @@ def _direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float,
 
 
 @kernel
-def _project(A: Floats, w: Floats, y: Floats, u: Floats, first: Floats, second: Floats, room: Floats) -> None:
-    """Set A to polar(A + φuᵀ) and w to A·1, as `gramian.linear.kernels.add_rank_one_projected` does, for every run."""
+def _plane(y: Floats, u: Floats, first: Floats, second: Floats, turn: Floats, room: Floats) -> None:
+    """Find the rotation that projects the step φuᵀ of each run (`gramian.linear.kernels.add_rank_one_projected`).
+
+    ``first`` and ``second`` [d, B] receive the basis W of span{y, u}, the second vector zero where u lies along y, and
+    ``turn`` [4, B] the entries of polar(I + Wᵀy uᵀW) − I, row by row. ``room`` is [3, B].
+    """
     d, runs = y.shape
-    y_size, along, across, left = room[0], room[1], room[2], room[3]
+    y_size, along, across = room[0], room[1], room[2]
     _dot(y, y, y_size)
     for b in range(runs):
         y_size[b] = math.sqrt(y_size[b])
@@ -76,38 +93,43 @@ def _project(A: Floats, w: Floats, y: Floats, u: Floats, first: Floats, second: 
         for b in range(runs):
             first[i, b] = y[i, b] / y_size[b] if y_size[b] > 0.0 else 0.0
             second[i, b] = u[i, b]
-    for _ in range(2):
-        _dot(first, second, left)
+    for _ in range(2):  # the second time removes what rounding left
+        _dot(first, second, across)
+        for b in range(runs):
+            along[b] += across[b]
         for i in range(d):
             for b in range(runs):
-                second[i, b] -= left[b] * first[i, b]
-        for b in range(runs):
-            along[b] += left[b]
+                second[i, b] -= across[b] * first[i, b]
     _dot(second, second, across)
     for b in range(runs):
         across[b] = math.sqrt(across[b])
     for i in range(d):
         for b in range(runs):
-            second[i, b] = second[i, b] / across[b] if across[b] > 1e-14 * abs(along[b]) else 0.0
-    for b in range(runs):  # the polar factor of [[1 + ‖y‖·along, ‖y‖·across], [0, 1]], less the identity
-        corner = 1.0 + y_size[b] * along[b]
-        side = 1.0 if corner >= 0.0 else -1.0
-        cosine, sine = corner + side, y_size[b] * across[b]
-        size = math.sqrt(cosine * cosine + sine * sine)
-        left[b], along[b] = cosine / size - 1.0, sine / size
-        across[b] = side * cosine / size - 1.0
-        y_size[b] = -side * sine / size
+            second[i, b] = second[i, b] / across[b] if across[b] > PARALLEL * abs(along[b]) else 0.0
+    for b in range(runs):
+        turn[0, b], turn[1, b], turn[2, b], turn[3, b] = polar_2x2(
+            1.0 + y_size[b] * along[b], y_size[b] * across[b], 0.0, 1.0
+        )
+        turn[0, b] -= 1.0
+        turn[3, b] -= 1.0
+
+
+@kernel
+def _rotate(A: Floats, w: Floats, first: Floats, second: Floats, turn: Floats, room: Floats) -> None:
+    """Set A [d, d, B] to A + AW·turn·Wᵀ and w to A·1; ``room`` is [2, B]."""
+    d, runs = first.shape
+    on_first, on_second = room[0], room[1]
     for i in range(d):
         for b in range(runs):
-            room[4, b] = room[5, b] = w[i, b] = 0.0
+            on_first[b] = on_second[b] = w[i, b] = 0.0
         for j in range(d):
             for b in range(runs):
-                room[4, b] += A[i, j, b] * first[j, b]
-                room[5, b] += A[i, j, b] * second[j, b]
+                on_first[b] += A[i, j, b] * first[j, b]
+                on_second[b] += A[i, j, b] * second[j, b]
         for j in range(d):
             for b in range(runs):
-                to_first = room[4, b] * left[b] + room[5, b] * y_size[b]
-                to_second = room[4, b] * along[b] + room[5, b] * across[b]
+                to_first = on_first[b] * turn[0, b] + on_second[b] * turn[2, b]
+                to_second = on_first[b] * turn[1, b] + on_second[b] * turn[3, b]
                 A[i, j, b] += to_first * first[j, b] + to_second * second[j, b]
                 w[i, b] += A[i, j, b]
 
@@ -157,7 +179,7 @@ def regression_block(
     w, theta, S = np.zeros((d, runs)), np.ones((d, runs)), np.zeros((d, d, runs))
     _contract(A, theta, False, w)
     y, other, v, u = np.zeros((d, runs)), np.zeros((d, runs)), np.zeros((d, runs)), np.zeros((d, runs))
-    weights, room, delta = w, np.zeros((6, runs)), np.zeros(runs)
+    weights, room, turn, delta = w, np.zeros((3, runs)), np.zeros((4, runs)), np.zeros(runs)
     error, first, last = np.zeros(runs), np.zeros((d, runs)), np.zeros((d, runs))
     if form == FULL:
         weights = np.zeros((d, runs))
@@ -217,7 +239,8 @@ def regression_block(
                 if form == FULL:
                     theta[j, b] += alpha * delta[b] * y[j, b]
         if projected:
-            _project(A, w, y, u, first, last, room)
+            _plane(y, u, first, last, turn, room)
+            _rotate(A, w, first, last, turn, room)
             continue
         for i in range(d):
             for j in range(d):

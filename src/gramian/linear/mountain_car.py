@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import UserError, unknown
-from gramian.linear.arms import ESTIMATORS, FORMS, INITIALISATIONS, Arm, check_lambdas, initial_transform
+from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_lambdas, initial_transform
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, q_learning_run
 from gramian.linear.features import TileCoding, mean_absolute_correlation
 from gramian.linear.kernels import Floats
+from gramian.linear.options import SweepOptions
+from gramian.linear.statistics import halves
 from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
 
 GAMMA = 1.0
@@ -25,7 +27,7 @@ QUICK = {"runs": 5, "episodes": 20, "most_steps": 1000}
 
 
 @dataclass(frozen=True)
-class MountainCar:
+class MountainCar(SweepOptions):
     """Options of ``gramian mountain-car``."""
 
     out: Path = Path("mountain-car")
@@ -41,9 +43,9 @@ class MountainCar:
     lambdas: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
     """Coefficients λ of the paper's arm; λ = 0 is always run."""
     control_lambdas: tuple[float, ...] = (1e-2, 1e-1, 1.0)
-    """Coefficients λ of the other estimators."""
-    full_lambdas: tuple[float, ...] = (1e-3,)
-    """Coefficients λ of the full form (θ, A), which diverges with the larger ones."""
+    """Coefficients λ of the other estimators and of shrinkage."""
+    full_lambdas: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
+    """Coefficients λ of the full form (θ, A)."""
     estimators: tuple[str, ...] = ("single", "two-sample", "norm", "running")
     """Estimators of the decorrelating term; running costs O(d²) a step and is a costly arm."""
     costly: bool = True
@@ -56,25 +58,13 @@ class MountainCar:
     """Tiles per dimension of a tiling."""
     copies: tuple[int, ...] = (0, 1)
     """Feature sets: how many more times every feature is repeated."""
-    beta: float = 0.01
-    """Rate of the running second-moment matrix."""
-    init: str = "identity"
-    """First A: identity, orthogonal or zero (zero leaves out the projected arms)."""
-    seed: int = 0
-    """Of all randomness."""
-    threads: int = 0
-    """Threads; 0 takes one per core. The results do not depend on it."""
     quick: bool = False
     """A smaller version: at most 5 runs of 20 episodes of 1,000 steps, fewer step sizes and λ, no costly arms."""
 
     def __post_init__(self) -> None:
-        for name in ("runs", "episodes", "most_steps", "costly_runs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        for name in ("step_sizes", "copies", "estimators"):
-            values = getattr(self, name)
-            if not values or len(set(values)) != len(values):
-                raise UserError(f"{name} is {values}; give at least one, each once")
+        super().__post_init__()
+        self.check_positive("episodes", "most_steps", "costly_runs")
+        self.check_different("step_sizes", "copies", "estimators")
         for size in self.step_sizes:
             if not 0 < size < math.inf:
                 raise UserError(f"a step size is {size:g}; it must be a number above 0")
@@ -83,15 +73,9 @@ class MountainCar:
                 raise unknown("estimator", estimator, [name for name in ESTIMATORS if name != "none"])
         for lambdas in (self.lambdas, self.control_lambdas, self.full_lambdas):
             check_lambdas(lambdas)
-        if not 0 < self.beta <= 1:
-            raise UserError(f"beta is {self.beta:g}; it must lie in (0, 1]")
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}; it must be 0 or above")
-        if self.init not in INITIALISATIONS:
-            raise unknown("initialisation", self.init, INITIALISATIONS)
-        check_threads(self.threads)
         for copies in self.copies:
             self.coding(copies)
+        self.sort("step_sizes", "lambdas", "control_lambdas", "full_lambdas")
 
     def coding(self, copies: int) -> TileCoding:
         """Tile coding of the feature set with so many copies."""
@@ -119,11 +103,13 @@ class Case:
     copies: int
     arm: Arm
     x: float
+    same_alpha: bool = False
+    """Whether this is plain learning at the α of A itself, the paper's own pairing: its x is that of A divided by d."""
 
     @property
     def name(self) -> str:
-        """Of the cells' files."""
-        return f"copies-{self.copies}_{self.arm.name.replace(' ', '-')}_lambda-{self.arm.lam:g}_x-{self.x:g}"
+        """Of the cells' files: as exact as the numbers are, so that no two cases share one."""
+        return f"copies-{self.copies}_{self.arm.name.replace(' ', '-')}_lambda-{self.arm.lam!r}_x-{self.x!r}"
 
 
 def swept_arms(options: MountainCar) -> list[Arm]:
@@ -140,21 +126,28 @@ def swept_arms(options: MountainCar) -> list[Arm]:
 
 
 def swept_cases(options: MountainCar) -> list[Case]:
-    """List the cases of the sweep, and the plain form at the paper's own pairing: the same α as A, so x/d."""
+    """List the cases of the sweep, and the plain form in the paper's own pairing."""
     cases = [Case(c, arm, x) for c in options.copies for arm in swept_arms(options) for x in options.step_sizes]
-    cases += [Case(c, Arm("plain"), x / options.coding(c).d) for c in options.copies for x in options.step_sizes]
-    return cases
+    return cases + [same_alpha_case(options, c, x) for c in options.copies for x in options.step_sizes]
+
+
+def same_alpha_case(options: MountainCar, copies: int, x: float) -> Case:
+    """Return plain learning with the very α that A has at x = α·k·d; without the factor d, so at x/d."""
+    return Case(copies, Arm("plain"), x / options.coding(copies).d, same_alpha=True)
 
 
 def costly_cases(options: MountainCar, best: dict[int, tuple[float, float]]) -> list[Case]:
     """List the O(d²) arms at the step size and λ that ``best`` names for each feature set."""
-    cases = []
-    if "running" in options.estimators:
-        cases += [Case(copies, Arm("reduced", "running", lam), x) for copies, (x, lam) in best.items()]
-    if "single" in options.estimators and options.init != "zero":
-        for form in ("reduced", "full"):
-            cases += [Case(copies, Arm(form, "single", lam, projected=True), x) for copies, (x, lam) in best.items()]
-    return cases
+    arms: list[tuple[str, str, bool]] = [("reduced", "running", False)]
+    if options.init != "zero":
+        arms += [("reduced", "none", True), ("reduced", "single", True)]
+        arms += [("full", "none", True), ("full", "single", True)]
+    return [
+        Case(copies, Arm(form, estimator, 0.0 if estimator == "none" else lam, projected), x)
+        for copies, (x, lam) in best.items()
+        for form, estimator, projected in arms
+        if estimator in (*options.estimators, "none")
+    ]
 
 
 def simulate(
@@ -168,8 +161,15 @@ def simulate(
     coding = options.coding(case.copies)
     d, k, arm = coding.d, coding.k, case.arm
     starts = np.random.default_rng([options.seed, run, 0]).uniform(START_LOW, START_HIGH, options.episodes)
-    A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
-    w = A.sum(axis=1)
+    if arm.projected and options.init == "identity":  # one class of d features, and room for each to have its own
+        n, members = d // (1 + case.copies) + 1, float(d)
+        A, w, theta = np.zeros((n, n)), np.zeros(n), np.zeros(n)
+        A[0, 0], w[0], theta[0] = 1.0, math.sqrt(d), math.sqrt(d)
+        classes = np.concatenate([[members], np.zeros(n - 1)])
+    else:
+        n, classes = d, np.zeros(0)
+        A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
+        w, theta = A.sum(axis=1), np.ones(d)
     lengths = np.empty(options.episodes, dtype=np.int64)
     end = q_learning_run(
         starts,
@@ -179,14 +179,16 @@ def simulate(
         np.array(HIGH),
         coding.scale,
         coding.offsets,
+        coding.per_action,
         case.copies,
         FORMS[arm.form],
         ESTIMATORS[arm.estimator],
         arm.projected,
         A,
         w,
-        np.ones(d),
-        np.zeros((d, d)) if arm.estimator == "running" else np.zeros((0, 0)),
+        theta,
+        np.zeros((n, n)) if arm.estimator == "running" else np.zeros((0, 0)),
+        classes,
         arm.alpha(case.x / (k * d), d),
         arm.lam,
         options.beta,
@@ -234,7 +236,14 @@ def _run(
         for case, case_names in names.items()
         for name, part in zip(case_names, parts, strict=True)
     }
-    run_cells(cells, jobs, threads=check_threads(options.threads), description=description)
+    first = replace(options, episodes=1, most_steps=1)
+    run_cells(
+        cells,
+        jobs,
+        threads=check_threads(options.threads),
+        description=description,
+        prepare=lambda: simulate(first, next(iter(names)), 0, np.zeros(1, dtype=bool), np.zeros((0, 3))),
+    )
     outcomes = []
     for case, case_names in names.items():
         loaded = [cells.load(name) for name in case_names]
@@ -285,10 +294,17 @@ class Results:
     costly: list[Outcome]
     features: list[FeatureSet]
 
+    def outcomes(self, copies: int, arm: Arm, *, same_alpha: bool = False) -> list[Outcome]:
+        """What the arm gave at each of the step sizes, or plain learning at the α of A there."""
+        found = {o.case: o for o in self.swept}
+        sizes = self.options.step_sizes
+        if same_alpha:
+            return [found[same_alpha_case(self.options, copies, x)] for x in sizes]
+        return [found[Case(copies, arm, x)] for x in sizes]
+
     def curve(self, copies: int, arm: Arm) -> Floats:
         """Mean steps of each run at each of the step sizes [step size, run]."""
-        found = {o.case: o.steps for o in self.swept}
-        return np.stack([found[Case(copies, arm, x)] for x in self.options.step_sizes])
+        return np.stack([o.steps for o in self.outcomes(copies, arm)])
 
     def arms(self, copies: int) -> list[Arm]:
         """Arms of the sweep on this feature set, in the order of the tables."""
@@ -296,12 +312,15 @@ class Results:
 
 
 def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[int, tuple[float, float]]:
-    """For each feature set the step size and λ with which the paper's arm does best."""
+    """For each feature set the step size and λ with which the paper's arm does best in the second half of its runs.
+
+    The costly arms that are run there have the numbers of the first runs: they had no part in the choice.
+    """
     found = {}
     for copies in options.copies:
         mine = [o for o in swept if o.case.copies == copies and o.case.arm.name == "reduced single"]
         if mine:
-            best = min(mine, key=lambda outcome: float(outcome.steps.mean()))
+            best = min(mine, key=lambda outcome: float(halves(outcome.steps)[1].mean()))
             found[copies] = (best.case.x, best.case.arm.lam)
     return found
 

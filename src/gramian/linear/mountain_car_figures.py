@@ -108,9 +108,8 @@ def controls_figure(results: Results, summary: Summary) -> Any:
             if best is not None:
                 curve = results.curve(copies, best.arm)
                 _curve(axes, x, curve, style, name + (", best λ" if best.arm.lam else ""))
-        for marker, shift, outcome in zip(
-            "<>d", (-0.03, 0.0, 0.03), (o for o in results.costly if o.case.copies == copies), strict=False
-        ):
+        costly = [o for o in results.costly if o.case.copies == copies]
+        for marker, shift, outcome in zip("<>dhp", np.linspace(-0.05, 0.05, 5), costly, strict=False):
             mean, error = mean_and_error(outcome.steps)
             axes.errorbar(
                 outcome.case.x + shift,
@@ -125,7 +124,10 @@ def controls_figure(results: Results, summary: Summary) -> Any:
                 label=label(outcome.case.arm) + " (O(d²))",
             )
     _steps_axes(panels)
-    return _finish(figure, axes, "Every arm at its best λ, at matched step sizes; mean and standard error")
+    title = "Every arm at its best λ, at matched step sizes; mean and standard error"
+    if results.costly:
+        title += "\nopen markers: one setting of an arm of O(d²), side by side; 95 % intervals"
+    return _finish(figure, axes, title)
 
 
 FAMILIES = ("A, single-sample", "A, two-sample", "A, norm alone", "plain, α·d, shrinkage", "(θ, A), single-sample")
@@ -172,8 +174,9 @@ def sensitivity_figure(summary: Summary, results: Results) -> Any:
 
 
 def write_figures(results: Results, summary: Summary) -> None:
-    """Write ``mountain_car.png``, ``mountain_car_controls.png`` and ``mountain_car_sensitivity.png``."""
+    """Write ``mountain_car.png``, ``…_controls.png`` and, if there is a range of step sizes, ``…_sensitivity.png``."""
     folder = results.options.out
     save_figure(paper_figure(results), folder / "mountain_car.png")
     save_figure(controls_figure(results, summary), folder / "mountain_car_controls.png")
-    save_figure(sensitivity_figure(summary, results), folder / "mountain_car_sensitivity.png")
+    if len(results.options.step_sizes) > 1:
+        save_figure(sensitivity_figure(summary, results), folder / "mountain_car_sensitivity.png")

@@ -8,7 +8,7 @@ import numpy as np
 from gramian.linear.arms import Arm
 from gramian.linear.kernels import Floats
 from gramian.linear.mountain_car import Case, Outcome, Results
-from gramian.linear.statistics import bootstrap_interval, mean_and_error, share_within
+from gramian.linear.statistics import bootstrap_interval, cross_fitted_best, halves, mean_and_error, share_within
 from gramian.linear.tables import Value, plus_minus, text_table, write_csv
 
 WITHIN = 1.1
@@ -18,6 +18,7 @@ EARLY = LATE = 10
 """Episodes at the beginning and at the end of a run that are also averaged apart."""
 
 SAME_ALPHA = "plain, same α as A"
+"""The label of plain learning in the paper's own pairing."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +41,15 @@ class ArmSummary:
     arm: Arm
     label: str
     best_x: float
-    """The best α·k·d; in terms of w alone, so that it is the same learning rate in every arm."""
-    at_best: Outcome
+    """The best α·k·d over all runs; in terms of w alone, so that it is the same learning rate in every arm."""
     steps: Interval
-    """Mean steps per episode at the best step size; the interval re-chooses the best in every resample."""
+    """Mean steps per episode at the best step size, chosen on half of the runs and judged on the other half."""
     against_plain: Interval
     """The same, minus plain learning at its best step size."""
     share_own: Interval
     """Share of the step-size range within 10 % of the arm's own best."""
+    share_against_zero: Interval
+    """The same, minus that of A with λ = 0, paired by runs."""
     share_overall: Interval
     """Share of the step-size range within 10 % of the best of all arms."""
     diverged: int
@@ -56,13 +58,17 @@ class ArmSummary:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Difference of mean steps between two sets of settings, each at its best."""
+    """Two sets of settings compared; for costly arms a set has one setting."""
 
     copies: int
     question: str
     first: str
     second: str
     difference: Interval
+    """Mean steps of the first at its best minus those of the second at its best."""
+    ratio: Interval
+    """Mean steps of the first over those of the second at equal settings, the geometric mean: nothing is chosen."""
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -88,38 +94,82 @@ def label(arm: Arm) -> str:
     return f"{start}, {words.get(arm.estimator, arm.estimator)}"
 
 
-def _same_alpha(results: Results, copies: int) -> list[Outcome]:
-    d = results.options.coding(copies).d
-    found = {o.case: o for o in results.swept}
-    return [found[Case(copies, Arm("plain"), x / d)] for x in results.options.step_sizes]
+def case_label(case: Case) -> str:
+    """Name a case as `label` names its arm, and plain learning in the paper's own pairing as that."""
+    return SAME_ALPHA if case.same_alpha else label(case.arm)
 
 
-def _interval(results: Results, samples: Floats, statistic: Callable[[Floats], Floats]) -> Interval:
+def _interval(results: Results, samples: Floats, statistic: Callable[[Floats, Floats], Floats]) -> Interval:
+    """Value and interval of a statistic of the means over each half of the runs of ``samples`` [rows, runs]."""
     low, high = bootstrap_interval(samples, statistic, seed=results.options.seed)
-    return Interval(float(statistic(samples.mean(axis=-1, keepdims=True))[0]), low, high)
+    first, second = (half.mean(axis=-1, keepdims=True) for half in halves(samples))
+    return Interval(float(statistic(first, second)[0]), low, high)
+
+
+def _of_all(samples: Floats, statistic: Callable[[Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
+    """Make a statistic of the means over all runs one of the means over each half."""
+    share = halves(samples)[0].shape[-1] / samples.shape[-1]
+    if samples.shape[-1] == 1:
+        share = 0.5
+    return lambda first, second: statistic(share * first + (1 - share) * second)
 
 
 def _difference_of_bests(results: Results, one: Floats, other: Floats) -> Interval:
     m = len(one)
-    return _interval(results, np.concatenate([one, other]), lambda means: means[:m].min(axis=0) - means[m:].min(axis=0))
+    return _interval(
+        results,
+        np.concatenate([one, other]),
+        lambda first, second: cross_fitted_best(first[:m], second[:m]) - cross_fitted_best(first[m:], second[m:]),
+    )
+
+
+def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> Interval:
+    """Geometric mean of the ratios of mean steps, cell by cell; ``other`` may have one row for several of ``one``.
+
+    The rows of ``one`` are step sizes within λ; those of an arm without λ stand for every λ.
+    """
+    m, times = len(one), len(one) // len(other)
+
+    def ratio(means: Floats) -> Floats:
+        logarithms = np.log(means[:m]) - np.log(np.tile(means[m:], (times, 1)))
+        return np.asarray(np.exp(logarithms.mean(axis=0)))
+
+    samples = np.concatenate([one, other])
+    return _interval(results, samples, _of_all(samples, ratio))
+
+
+def _contrast(
+    results: Results, copies: int, question: str, first: tuple[str, Floats], second: tuple[str, Floats]
+) -> Contrast:
+    (name, one), (other_name, other) = first, second
+    runs = min(one.shape[-1], other.shape[-1])
+    one, other = one[:, :runs], other[:, :runs]
+    difference, ratio = _difference_of_bests(results, one, other), _ratio_at_equal_settings(results, one, other)
+    return Contrast(copies, question, name, other_name, difference, ratio, runs)
 
 
 def _summarise_arm(results: Results, copies: int, name: str, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
     curve = np.stack([o.steps for o in outcomes])
-    plain = results.curve(copies, Arm("plain"))
+    zero = results.curve(copies, Arm("reduced"))
     m, axis = len(curve), np.array(results.options.step_sizes)
-    best = outcomes[int(curve.mean(axis=1).argmin())]
-    all_curves = np.concatenate([curve, everything])
+
+    def share(means: Floats) -> Floats:
+        return share_within(axis, means, WITHIN * means.min(axis=0))
+
+    def share_of_all(means: Floats) -> Floats:
+        return share_within(axis, means[:m], WITHIN * means.min(axis=0))
+
+    pair, all_curves = np.concatenate([curve, zero]), np.concatenate([curve, everything])
     return ArmSummary(
         copies,
         outcomes[0].case.arm,
         name,
-        best.case.x,
-        best,
-        _interval(results, curve, lambda means: means.min(axis=0)),
-        _difference_of_bests(results, curve, plain),
-        _interval(results, curve, lambda means: share_within(axis, means, WITHIN * means.min(axis=0))),
-        _interval(results, all_curves, lambda means: share_within(axis, means[:m], WITHIN * means.min(axis=0))),
+        outcomes[int(curve.mean(axis=1).argmin())].case.x,
+        _interval(results, curve, cross_fitted_best),
+        _difference_of_bests(results, curve, results.curve(copies, Arm("plain"))),
+        _interval(results, curve, _of_all(curve, share)),
+        _interval(results, pair, _of_all(pair, lambda means: share(means[:m]) - share(means[m:]))),
+        _interval(results, all_curves, _of_all(all_curves, share_of_all)),
         int(sum(o.diverged.sum() for o in outcomes)),
     )
 
@@ -134,7 +184,7 @@ def _contrasts(results: Results, copies: int) -> list[Contrast]:
         ]
         return np.concatenate([results.curve(copies, a) for a in chosen]) if chosen else None
 
-    same_alpha = np.stack([o.steps for o in _same_alpha(results, copies)])
+    same_alpha = np.stack([o.steps for o in results.outcomes(copies, Arm("plain"), same_alpha=True)])
     plain, full = family("plain", "none"), family("full", "none")
     single, single_shared = family("reduced", "single"), family("reduced", "single", shared)
     two, norm, shrink = family("reduced", "two-sample"), family("reduced", "norm"), family("plain", "single")
@@ -151,11 +201,30 @@ def _contrasts(results: Results, copies: int) -> list[Contrast]:
         ("full form without the term", "(θ, A), λ = 0", full, "plain, α·d", plain),
         ("the term in the full form", "(θ, A), single-sample", family("full", "single"), "(θ, A), λ = 0", full),
     ]
+    return [
+        _contrast(results, copies, question, (first, one), (second, other))
+        for question, first, one, second, other in asked
+        if one is not None and other is not None
+    ]
+
+
+def _costly_contrasts(results: Results, copies: int) -> list[Contrast]:
+    """Compare every costly arm with its counterpart at the same setting and on the same runs, if both were run."""
+    found = {o.case: o for o in (*results.swept, *results.costly)}
     contrasts = []
-    for question, first, one, second, other in asked:
-        if one is None or other is None:
-            continue
-        contrasts.append(Contrast(copies, question, first, second, _difference_of_bests(results, one, other)))
+    for outcome in (o for o in results.costly if o.case.copies == copies):
+        case, arm = outcome.case, outcome.case.arm
+        compared = [("in place of the single sample", Arm(arm.form, "single", arm.lam))] if arm.lam else []
+        if arm.projected:
+            compared = [("projection, all else equal", Arm(arm.form, arm.estimator, arm.lam))]
+            if arm.lam:
+                compared.append(("the term under projection", Arm(arm.form, projected=True)))
+        for question, other in compared:
+            beside = found.get(Case(copies, other, case.x))
+            if beside is None:
+                continue
+            pair = (label(arm), outcome.steps[None]), (label(other), beside.steps[None])
+            contrasts.append(_contrast(results, copies, question, *pair))
     return contrasts
 
 
@@ -164,12 +233,10 @@ def summarise(results: Results) -> Summary:
     arms, contrasts = [], []
     for copies in results.options.copies:
         everything = np.concatenate([results.curve(copies, arm) for arm in results.arms(copies)])
-        found = {o.case: o for o in results.swept}
-        for arm in results.arms(copies):
-            outcomes = [found[Case(copies, arm, x)] for x in results.options.step_sizes]
-            arms.append(_summarise_arm(results, copies, label(arm), outcomes, everything))
-        arms.append(_summarise_arm(results, copies, SAME_ALPHA, _same_alpha(results, copies), everything))
-        contrasts += _contrasts(results, copies)
+        shown = [(label(arm), results.outcomes(copies, arm)) for arm in results.arms(copies)]
+        shown.append((SAME_ALPHA, results.outcomes(copies, Arm("plain"), same_alpha=True)))
+        arms += [_summarise_arm(results, copies, name, outcomes, everything) for name, outcomes in shown]
+        contrasts += _contrasts(results, copies) + _costly_contrasts(results, copies)
     return Summary(arms, contrasts)
 
 
@@ -187,34 +254,50 @@ def _numbers(outcome: Outcome) -> list[Value]:
     return [*means, len(outcome.lengths), int(outcome.diverged.sum())]
 
 
+def _case_fields(results: Results, case: Case) -> list[Value]:
+    return [*_arm_fields(results, case.copies, case.arm, case_label(case)), case.x]
+
+
 def write_tables(results: Results, summary: Summary) -> None:
-    """Write ``mountain_car.csv``, ``…_summary.csv``, ``…_contrasts.csv`` and ``…_features.csv``."""
+    """Write ``mountain_car.csv``, ``…_runs.csv``, ``…_summary.csv``, ``…_contrasts.csv`` and ``…_features.csv``."""
     folder = results.options.out
     rows: list[list[Value]] = []
     for outcome in [*results.swept, *results.costly]:
         case = outcome.case
-        name = SAME_ALPHA if case.arm == Arm("plain") and case.x not in results.options.step_sizes else label(case.arm)
         coding = results.options.coding(case.copies)
         alpha = case.arm.alpha(case.x / (coding.k * coding.d), coding.d)
-        fields = _arm_fields(results, case.copies, case.arm, name)
-        rows.append([*fields, case.x, alpha, *_numbers(outcome)])
+        rows.append([*_case_fields(results, case), alpha, *_numbers(outcome)])
     spans = [f"{span}_{part}" for span in ("steps", "early", "late") for part in ("mean", "se")]
     write_csv(folder / "mountain_car.csv", (*ARM_COLUMNS, "alpha_k_d", "alpha", *spans, "runs", "diverged"), rows)
 
+    most = max(len(o.lengths) for o in (*results.swept, *results.costly))
+    rows = []
+    for outcome in [*results.swept, *results.costly]:
+        totals = [int(total) for total in outcome.lengths.sum(axis=1)]
+        rows.append([*_case_fields(results, outcome.case), *totals, *[""] * (most - len(totals))])
+    write_csv(folder / "mountain_car_runs.csv", (*ARM_COLUMNS, "alpha_k_d", *map(str, range(most))), rows)
+
     rows = []
     for one in summary.arms:
-        intervals = (one.steps, one.against_plain, one.share_own, one.share_overall)
+        intervals = (one.steps, one.against_plain, one.share_own, one.share_against_zero, one.share_overall)
         numbers = [number for i in intervals for number in (i.value, i.low, i.high)]
         rows.append([*_arm_fields(results, one.copies, one.arm, one.label), one.best_x, *numbers, one.diverged])
-    measures = ("steps", "against_plain", "share_own", "share_overall")
+    measures = ("steps", "against_plain", "share_own", "share_against_zero", "share_overall")
     columns = [f"{measure}{part}" for measure in measures for part in ("", "_low", "_high")]
     write_csv(folder / "mountain_car_summary.csv", (*ARM_COLUMNS, "best_alpha_k_d", *columns, "diverged"), rows)
 
     write_csv(
         folder / "mountain_car_contrasts.csv",
-        ("copies", "question", "first", "second", "difference", "low", "high"),
         (
-            [c.copies, c.question, c.first, c.second, c.difference.value, c.difference.low, c.difference.high]
+            *("copies", "question", "first", "second"),
+            *("difference", "low", "high", "ratio", "ratio_low", "ratio_high", "runs"),
+        ),
+        (
+            [
+                *(c.copies, c.question, c.first, c.second),
+                *(c.difference.value, c.difference.low, c.difference.high),
+                *(c.ratio.value, c.ratio.low, c.ratio.high, c.runs),
+            ]
             for c in summary.contrasts
         ),
     )
@@ -223,6 +306,35 @@ def write_tables(results: Results, summary: Summary) -> None:
         ("copies", "d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited"),
         ([f.copies, f.d, f.k, f.uniform, f.visited] for f in results.features),
     )
+
+
+def _arms_text(results: Results, arms: list[ArmSummary]) -> str:
+    """Table of the arms at their best; one step size has no range, so no shares of it."""
+    header = ["arm", "λ", "best α·k·d", "steps", "minus plain, α·d"]
+    ranged = len(results.options.step_sizes) > 1
+    if ranged:
+        header += ["share ≤ 110 % of own best", "minus λ = 0", "of best of all"]
+    rows = []
+    for one in arms:
+        row = [one.label, f"{one.arm.lam:g}", f"{one.best_x:.3g}", str(one.steps), str(one.against_plain)]
+        if ranged:
+            row += [str(one.share_own), str(one.share_against_zero), str(one.share_overall)]
+        rows.append([*row, str(one.diverged)])
+    return text_table([*header, "diverged"], rows)
+
+
+def _costly_text(outcomes: list[Outcome]) -> str:
+    rows = [
+        [
+            label(o.case.arm),
+            f"{o.case.arm.lam:g}",
+            f"{o.case.x:g}",
+            plus_minus(*mean_and_error(o.steps)),
+            str(int(o.diverged.sum())),
+        ]
+        for o in outcomes
+    ]
+    return text_table(["arm", "λ", "α·k·d", "steps", "diverged"], rows)
 
 
 def report(results: Results, summary: Summary) -> str:
@@ -234,49 +346,19 @@ def report(results: Results, summary: Summary) -> str:
             f"{copies} copies of every feature: d = {features.d}, k = {features.k}; mean |correlation| "
             f"{features.uniform:.4f} over all states, {features.visited:.4f} over visited ones\n"
             f"Steps per episode, mean of {results.options.episodes} episodes × {results.options.runs} runs, "
-            "with 95 % intervals"
+            "with 95 % intervals;\nthe best step size is chosen on half of the runs and judged on the other half"
         )
-        rows = [
-            [
-                one.label,
-                f"{one.arm.lam:g}",
-                f"{one.best_x:.3g}",
-                str(one.steps),
-                str(one.against_plain),
-                str(one.share_own),
-                str(one.share_overall),
-                str(one.diverged),
-            ]
-            for one in summary.arms
-            if one.copies == copies
-        ]
-        header = [
-            "arm",
-            "λ",
-            "best α·k·d",
-            "steps",
-            "minus plain, α·d",
-            "share ≤ 110 % of own best",
-            "of best of all",
-            "diverged",
-        ]
-        parts.append(text_table(header, rows))
+        parts.append(_arms_text(results, [one for one in summary.arms if one.copies == copies]))
         costly = [o for o in results.costly if o.case.copies == copies]
         if costly:
-            rows = [
-                [
-                    label(o.case.arm),
-                    f"{o.case.arm.lam:g}",
-                    f"{o.case.x:g}",
-                    plus_minus(*mean_and_error(o.steps)),
-                    str(int(o.diverged.sum())),
-                ]
-                for o in costly
-            ]
-            parts.append(
-                f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
-                + text_table(["arm", "λ", "α·k·d", "steps", "diverged"], rows)
-            )
-        rows = [[c.question, c.first, c.second, str(c.difference)] for c in summary.contrasts if c.copies == copies]
-        parts.append(text_table(["question", "steps of", "minus steps of", "difference"], rows))
+            heading = f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
+            parts.append(heading + _costly_text(costly))
+        rows = [
+            [c.question, c.first, c.second, str(c.difference), str(c.ratio), str(c.runs)]
+            for c in summary.contrasts
+            if c.copies == copies
+        ]
+        parts.append(
+            text_table(["question", "steps of", "against", "difference", "ratio at equal settings", "runs"], rows)
+        )
     return "\n\n".join(parts)

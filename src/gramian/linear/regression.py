@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import UserError, unknown
-from gramian.linear.arms import ESTIMATORS, FORMS, INITIALISATIONS, Arm, check_lambdas, initial_transform
+from gramian.errors import UserError
+from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_lambdas, initial_transform
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.least_squares import regression_block
+from gramian.linear.options import SweepOptions
 from gramian.linear.statistics import mean_and_error
 from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
 from gramian.linear.tables import Value, plus_minus, text_table, write_csv
@@ -29,7 +30,7 @@ QUICK_RUNS, QUICK_STEPS = 100, 4000
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(SweepOptions):
     """Options of ``gramian regression``."""
 
     out: Path = Path("regression")
@@ -44,36 +45,19 @@ class Regression:
     """Coefficients λ of the decorrelating term; λ = 0 is always run."""
     rhos: tuple[float, ...] = (0.0, 0.99)
     """Correlations of the two inputs."""
-    beta: float = 0.01
-    """Rate of the running second-moment matrix."""
-    init: str = "identity"
-    """First A: identity, orthogonal or zero (zero leaves out the projected arms)."""
-    seed: int = 0
-    """Of all randomness."""
-    threads: int = 0
-    """Threads; 0 takes one per core. The results do not depend on it."""
     quick: bool = False
     """A smaller version: at most 100 runs of 4,000 steps."""
 
     def __post_init__(self) -> None:
-        for name in ("runs", "steps"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not 0 < self.alpha < float("inf"):
-            raise UserError(f"alpha is {self.alpha:g}; it must be a number above 0")
-        if not 0 < self.beta <= 1:
-            raise UserError(f"beta is {self.beta:g}; it must lie in (0, 1]")
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}; it must be 0 or above")
+        super().__post_init__()
+        self.check_positive("steps")
+        check_alpha(self.alpha)
+        self.check_different("rhos")
         for rho in self.rhos:
             if not -1 < rho < 1:
                 raise UserError(f"rho is {rho:g}; a correlation of two inputs lies between -1 and 1")
-        if not self.rhos or len(set(self.rhos)) != len(self.rhos):
-            raise UserError(f"the correlations to try are {self.rhos}; give at least one, each once")
-        if self.init not in INITIALISATIONS:
-            raise unknown("initialisation", self.init, INITIALISATIONS)
         check_lambdas(self.lambdas)
-        check_threads(self.threads)
+        self.sort("lambdas", "rhos")
 
 
 @dataclass(frozen=True)
@@ -248,6 +232,7 @@ def compute(options: Regression) -> Results:
         threads=check_threads(options.threads),
         description="regression",
         unit="block",
+        prepare=lambda: block(replace(options, steps=1), range(1), np.zeros(1, dtype=bool)),
     )
     loaded = [cells.load(name) for name in names]
     sizes = np.array([float(len(runs)) for runs in blocks])

@@ -41,8 +41,8 @@ def paper_figure(results: Results) -> Any:
     figure, panels = plt.subplots(
         1, len(rhos), figsize=(5.2 * len(rhos), 4.6), sharey=True, squeeze=False, layout="constrained"
     )
-    shown = [(0, "plain, α")] + [
-        (c, f"A, single-sample, λ = {case.arm.lam:g}")
+    shown = [(0, "plain regression")] + [
+        (c, f"A, λ = {case.arm.lam:g}")
         for c, case in enumerate(results.cases)
         if case.arm.form == "reduced" and case.arm.estimator == "single" and not case.arm.projected
     ]
@@ -56,7 +56,9 @@ def paper_figure(results: Results) -> Any:
         *panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=min(4, len(shown)), fontsize=8
     )
     figure.suptitle(
-        f"Same α = {results.options.alpha:g} in every arm; mean of {results.options.runs} runs", fontsize=10
+        f"The paper's pair: plain regression and A with the single-sample term, all at α = {results.options.alpha:g}; "
+        f"mean and standard error of {results.options.runs:,} runs",
+        fontsize=10,
     )
     return figure
 
@@ -110,7 +112,7 @@ def controls_figure(results: Results) -> Any:
                 axes.set_ylim(bottom=0)
         axes.legend(fontsize=7, loc="upper left" if row == 2 else "lower left")
     figure.suptitle(
-        f"Controls at λ = {lam:g}, matched step size; mean and standard error of {results.options.runs} runs",
+        f"Controls at λ = {lam:g}, matched step size; mean and standard error of {results.options.runs:,} runs",
         fontsize=10,
     )
     return figure

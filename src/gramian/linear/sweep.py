@@ -88,13 +88,25 @@ class Cells:
         return self._cells / f"{name}.npz"
 
 
-def run_cells(cells: Cells, jobs: Mapping[str, Job], *, threads: int, description: str, unit: str = "cell") -> None:
+def run_cells(
+    cells: Cells,
+    jobs: Mapping[str, Job],
+    *,
+    threads: int,
+    description: str,
+    unit: str = "cell",
+    prepare: Callable[[], object] = lambda: None,
+) -> None:
     """Compute the cells of ``jobs`` that are missing, ``threads`` at a time, and save each as it finishes.
+
+    ``prepare`` is called first if anything is missing: what it takes, to compile say, does not count as pace.
 
     The result of a job must not depend on the others, nor on the thread; then neither does the sweep on ``threads``.
     An interrupt lets running jobs see ``stop``, drops the others and is passed on; what has finished stays.
     """
     missing = {name: job for name, job in jobs.items() if not cells.has(name)}
+    if missing:
+        prepare()
     stop = np.zeros(1, dtype=bool)
     waiting = iter(missing.items())
     with (
