@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gramian.errors import UserError
+from gramian.palette import order_arms
 from gramian.report import statistics
-from gramian.report.analysis import Options, analyse, order_arms
+from gramian.report.analysis import Options, analyse
 from gramian.report.reference import dopamine_curve, paper_table, title
 from gramian.report.tables import score_table
 from gramian.study.store import Planned, import_csv

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from gramian.errors import UserError
+from gramian.palette import arm_styles
 from gramian.representation.dynamics import DYNAMICS, GROWTH
-from gramian.representation.figures import draw, spectrum_figure, styles_of
+from gramian.representation.figures import draw, spectrum_figure
 from gramian.representation.streaming import MEASURES
 from gramian.representation.tables import Measure, Moment, Point, read_measures, write
 
@@ -50,16 +51,25 @@ def test_no_number_is_too_odd_to_be_drawn(tmp_path, value):
     assert draw(tmp_path)
 
 
-def test_arms_of_one_kind_have_one_colour_and_different_lines():
-    styles = styles_of(reversed(ARMS))
-    assert next(iter(styles)) == "dqn"
-    assert styles["gram:0.1"].colour == styles["gram:10.24"].colour != styles["dqn"].colour
-    assert styles["gram:0.1"].line != styles["gram:10.24"].line
+def test_an_arm_looks_as_in_the_study_that_the_analysis_belongs_to():
+    study = ["dqn", "gram:0.01", "gram:0.1"]
+    points = [Point("r", "pong", "gram:0.1", 0, "spectrum", x, 1.0) for x in (1, 2)]
+    line, *_ = spectrum_figure(points, {"gram:0.1": arm_styles(study)["gram:0.1"]}).axes[0].get_lines()
+    assert line.get_color() == arm_styles(study)["gram:0.1"].color
+
+
+def test_figures_go_where_they_are_asked_for_in_the_formats_asked_for(tmp_path):
+    (tmp_path / "from").mkdir()
+    write_report(tmp_path / "from", games=("pong",))
+    drawn = draw(tmp_path / "from", tmp_path / "to", formats=("png", "svg"))
+    assert {path.suffix for path in drawn} == {".png", ".svg"}
+    assert {path.parent for path in drawn} == {tmp_path / "to"}
+    assert not list((tmp_path / "from").glob("*.png"))
 
 
 def test_the_lines_are_means_over_seeds():
     points = [Point(f"dqn-s{seed}", "pong", "dqn", seed, "spectrum", x, seed + 1.0) for seed in (0, 1) for x in (1, 2)]
-    line, *_ = spectrum_figure(points).axes[0].get_lines()
+    line, *_ = spectrum_figure(points, arm_styles(["dqn"])).axes[0].get_lines()
     np.testing.assert_allclose(line.get_ydata(), [1.5, 1.5])
 
 

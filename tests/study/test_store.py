@@ -67,7 +67,7 @@ def test_arms_agree_with_those_of_the_learner(tmp_path):
 def test_a_learning_rate_of_its_own_makes_an_arm_of_its_own(tmp_path):
     make_run(tmp_path / "a")
     make_run(tmp_path / "b", extra="learning_rate = 0.001\n")
-    assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr=0.001"]
+    assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr 0.001"]
 
 
 def test_episodes_carry_their_run_and_the_raw_return(tmp_path):

@@ -1,13 +1,12 @@
 """From a study's tables to every number that the report shows."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
 from gramian.errors import UserError, unknown
+from gramian.palette import order_arms
 from gramian.report import reference, statistics
 from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
@@ -151,7 +150,7 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
     """
     runs = study.runs
     _no_duplicates(runs)
-    arms = order_arms(runs["arm"].unique().to_list(), options.baseline)
+    arms = order_arms(runs["arm"].to_list(), options.baseline)
     if options.baseline not in arms and options.baseline != Options.baseline:
         raise unknown("baseline arm", options.baseline, arms)
     games = sorted(runs["game"].unique().to_list(), key=lambda game: (reference.title(game).lower(), game))
@@ -181,30 +180,6 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
         find_cautions(study, tables, arms, common, missing, options.baseline),
     )  # fmt: skip
-
-
-_KIND_ORDER = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
-
-
-def order_arms(arms: Sequence[str], baseline: str) -> list[str]:
-    """The baseline first, then the kinds of arms as the documentation lists them, by rising κ; then all others.
-
-    Examples
-    --------
-    >>> order_arms(["l2:1.0", "gram:10.24", "gram:2.0", "mine", "dqn"], "dqn")
-    ['dqn', 'gram:2.0', 'gram:10.24', 'l2:1.0', 'mine']
-    """
-
-    def rank(arm: str) -> tuple[object, ...]:
-        kind = arm.partition(":")[0]
-        natural = [
-            (0, float(part), "") if re.fullmatch(r"\d+(\.\d+)?", part) else (1, 0.0, part)
-            for part in re.split(r"(\d+(?:\.\d+)?)", arm)
-        ]
-        known = _KIND_ORDER.index(kind) if kind in _KIND_ORDER else len(_KIND_ORDER)
-        return (arm != baseline, known, natural)
-
-    return sorted(arms, key=rank)
 
 
 def _curve_interval(curves: Array, generator: np.random.Generator) -> Interval:

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gramian.files import output_folder, replacing
+from gramian.palette import Style, arm_styles, kind_of
 from gramian.progress import Progress
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.dynamics import FEATURE_METRICS, LABELS, Dynamics
 from gramian.report.statistics import Array, Interval
-from gramian.report.styles import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Style, arm_styles
 from gramian.report.tables import count_text
 
 _RC: Any = {
@@ -73,9 +73,9 @@ def learning_curves(analysis: Analysis) -> Figure:
         row = reference.atari(game)
         if row is not None:
             for arm in analysis.arms:
-                column = reference.PAPER_ARMS.get(arm.partition(":")[0])
+                column = reference.PAPER_ARMS.get(kind_of(arm))
                 if column:
-                    marker = MATPLOTLIB_MARKERS[styles[arm].marker]
+                    marker = styles[arm].symbol
                     axes.plot(
                         frames[-1] * 1.04, float(row[column]), marker, color=styles[arm].color, markersize=4,
                         markerfacecolor="none", clip_on=False,
@@ -202,8 +202,8 @@ def _grid(
         axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(_frames_label))
         axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
     handles = [
-        Line2D([], [], color=style.color, linestyle=MATPLOTLIB_DASHES[style.dash], label=arm,
-               marker=MATPLOTLIB_MARKERS[style.marker], markersize=4)
+        Line2D([], [], color=style.color, linestyle=style.linestyle, label=arm,
+               marker=style.symbol, markersize=4)
         for arm, style in styles.items()
     ]  # fmt: skip
     figure.legend(handles=[*handles, *extra], loc="upper center", ncols=min(6, len(handles) + len(extra)),
@@ -222,8 +222,8 @@ def _frames_label(frames: float, _position: int | None) -> str:
 
 def _line(axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None) -> None:
     axes.plot(
-        x, interval.estimate, color=style.color, linestyle=MATPLOTLIB_DASHES[style.dash], linewidth=1.1, label=label,
-        marker=MATPLOTLIB_MARKERS[style.marker], markevery=max(1, len(x) // 5), markersize=3,
+        x, interval.estimate, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label,
+        marker=style.symbol, markevery=max(1, len(x) // 5), markersize=3,
     )  # fmt: skip
     axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
 

@@ -7,13 +7,13 @@ from importlib.resources import files
 from typing import Any
 
 import gramian
+from gramian.palette import arm_styles
 from gramian.report import reference
 from gramian.report.analysis import Analysis, Comparison
 from gramian.report.dynamics import Dynamics
 from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
 from gramian.report.statistics import CONFIDENCE
-from gramian.report.styles import arm_styles
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
 from gramian.study.store import Study
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gramian.palette import arm_styles, kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.dynamics import LABELS, POINTS, Dynamics, Series
 from gramian.report.figures import robust_limit
 from gramian.report.statistics import Array, Interval
-from gramian.report.styles import arm_styles
 from gramian.report.tables import number
 
 MOST_SHOWN = 8
@@ -58,7 +58,7 @@ def _meta(analysis: Analysis) -> dict[str, Any]:
                 "dark": style.dark_color,
                 "dash": style.dash,
                 "marker": style.marker,
-                "paper": reference.PAPER_LABELS.get(arm.partition(":")[0], ""),
+                "paper": reference.PAPER_LABELS.get(kind_of(arm), ""),
             }
             for arm, style in styles.items()
         ],
@@ -91,7 +91,7 @@ def _game(analysis: Analysis, at: int) -> dict[str, Any]:
     found: dict[str, Any] = {"horizon": float(analysis.horizon[at]), "arms": arms}
     row = reference.atari(game)
     if row is not None:
-        kinds = {position: arm.partition(":")[0] for position, arm in enumerate(analysis.arms)}
+        kinds = {position: kind_of(arm) for position, arm in enumerate(analysis.arms)}
         found["paper"] = {
             position: float(row[reference.PAPER_ARMS[kind]])
             for position, kind in kinds.items()
@@ -149,7 +149,7 @@ def gain_sentence(analysis: Analysis, arm: str) -> str:
     if undefined:
         noun = "game" if undefined == 1 else "games"
         text += f" ({undefined} {noun} without a bar: random play is unknown, or the baseline plays like it)"
-    if arm.partition(":")[0] == "gram" and any(reference.atari(game) for game in analysis.games):
+    if kind_of(arm) == "gram" and any(reference.atari(game) for game in analysis.games):
         text += f"; the paper counts {reference.PAPER_AUC_GAINS} gains of 49 for its DQN-Gram"
     return text + "."
 

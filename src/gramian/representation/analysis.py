@@ -10,12 +10,13 @@ import numpy as np
 from gramian.deep.runs import Run, load_run
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
+from gramian.palette import arm_label, order_arms
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
 from gramian.representation.gather import AT_ONCE, check, gather
-from gramian.representation.seeds import in_order, mean
+from gramian.representation.seeds import mean
 from gramian.representation.streaming import MEASURES, FeatureStatistics
-from gramian.representation.tables import CORRELATION, Measure, Moment, Point, arm_label, write
+from gramian.representation.tables import CORRELATION, Measure, Moment, Point, write
 
 SUMMARY = "summary.md"
 
@@ -101,7 +102,7 @@ def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
     ]
     for game in dict.fromkeys(row.game for row in measures):
         own = [row for row in measures if row.game == game]
-        arms = in_order(row.arm for row in own)
+        arms = order_arms(row.arm for row in own)
         seeds = [f"{arm} ({len({row.seed for row in own if row.arm == arm})} seeds)" for arm in arms]
         lines += ["", f"## {game}", "", f"| measure | {' | '.join(seeds)} |", "| --- |" + " --- |" * len(arms)]
         for name in dict.fromkeys(row.measure for row in own):

@@ -1,7 +1,7 @@
 """Means and standard errors over seeds."""
 
 import math
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -60,14 +60,3 @@ def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, Mean]:
     for key, value in pairs:
         grouped.setdefault(key, []).append(value)
     return {key: mean(values) for key, values in grouped.items()}
-
-
-def in_order(arms: Iterable[str]) -> Sequence[str]:
-    """Each arm once, DQN first.
-
-    Examples
-    --------
-    >>> in_order(["gram:10.24", "dqn", "gram:10.24"])
-    ['dqn', 'gram:10.24']
-    """
-    return sorted(dict.fromkeys(arms), key=lambda arm: arm != "dqn")

@@ -11,6 +11,7 @@ import polars as pl
 
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
+from gramian.palette import arm_label
 
 RUN_SCHEMA: dict[str, Any] = {
     "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
@@ -266,8 +267,7 @@ def _read_run(folder: Path, root: Path) -> Study:
         raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
     kind, kappa, centered = _arm(str(config["arm"]))
     # A run may carry a learning rate of its own; it is then an arm of its own.
-    rate = config.get("learning_rate")
-    arm = str(config["arm"]) + ("" if rate is None else f" lr={rate!r}")
+    arm = arm_label(str(config["arm"]), config.get("learning_rate"))
     name = folder.relative_to(root).name or folder.resolve().name
     cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": config["seed"]}
     run = cell | {
