@@ -41,8 +41,13 @@ class Style:
 
     @property
     def hatch(self) -> str:
-        """Pattern of a bar, one for each marker."""
+        """Pattern of a bar by matplotlib's name, one for each marker."""
         return _SYMBOLS[self.marker][1]
+
+    @property
+    def pattern(self) -> str:
+        """The same by plotly's name."""
+        return _SYMBOLS[self.marker][2]
 
 
 # Okabe & Ito's palette, told apart by colour-blind readers, without its yellow, which white swallows.
@@ -67,10 +72,10 @@ _LINESTYLES: dict[str, tuple[float, tuple[float, ...]]] = {
     "longdashdot": (0, (8, 3, 1, 3)),
 }
 _SYMBOLS = {
-    "circle": ("o", ""), "square": ("s", "//"), "triangle-up": ("^", ".."), "diamond": ("D", "xx"), "x": ("x", "--"),
-    "cross": ("+", "||"), "triangle-down": ("v", "\\\\"), "star": ("*", "oo"),
+    "circle": ("o", "", ""), "square": ("s", "//", "/"), "triangle-up": ("^", "..", "."), "diamond": ("D", "xx", "x"),
+    "x": ("x", "--", "-"), "cross": ("+", "||", "|"), "triangle-down": ("v", "\\\\", "\\"), "star": ("*", "++", "+"),
 }  # fmt: skip
-"""Marker and hatch by matplotlib's names."""
+"""Marker and hatch by matplotlib's names, and the hatch by plotly's."""
 
 _KINDS = {
     "dqn": ("grey", "dash", "circle"),
@@ -108,7 +113,7 @@ def kind_of(arm: str) -> str:
 
 
 def order_arms(arms: Iterable[str], baseline: str = "dqn") -> list[str]:
-    """Each arm once: the baseline first, then the kinds of arms as the documentation lists them, by rising κ; others last.
+    """Each arm once: the baseline first, then the kinds as the documentation lists them, by rising κ; others last.
 
     Examples
     --------

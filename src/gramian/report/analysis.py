@@ -12,7 +12,11 @@ from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.statistics import Array, Count, Interval
+from gramian.report.sweep import Sweep, find_sweep
 from gramian.study.store import Planned, Study
+
+MOST_SHOWN = 8
+"""Arms that a figure shows at once, unless its reader asks for more."""
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,19 @@ class Analysis:
     """Runs that did not finish: run, game, arm, seed, state, reason."""
     cautions: list[str] = field(default_factory=list)
     """What a reader has to know before the numbers: too few seeds, missing cells, mixed settings."""
+    sweep: Sweep | None = None
+    """The choice of κ, where a penalty has a grid of it."""
 
     def grid(self, game: int) -> Array:
         """Frames of the points of a game's curves ``[K]``."""
         return frame_grid(self.horizon[game])
+
+    def shown(self) -> list[str]:
+        """Arms that figures begin with: all where they are few, else the baseline and the chosen κ of each penalty."""
+        if len(self.arms) <= MOST_SHOWN or self.sweep is None:
+            return self.arms[:MOST_SHOWN]
+        chosen = {penalty.chosen.arm for penalty in self.sweep.penalties} | {self.options.baseline}
+        return [arm for arm in self.arms if arm in chosen][:MOST_SHOWN]
 
     def has_baseline(self) -> bool:
         """Whether the study has the arm that the others are compared with."""
@@ -175,10 +188,13 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
             if arm != options.baseline:
                 comparisons[arm] = _compare(tables, arm, options, generator)
     missing = _missing(runs, planned or Planned())
+    sweep = find_sweep(
+        study, tables, arms, options.baseline, options.replicates, np.random.default_rng([options.seed, 1])
+    )
     return Analysis(
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
-        find_cautions(study, tables, arms, common, missing, options.baseline),
+        find_cautions(study, tables, arms, common, missing, options.baseline, sweep), sweep,
     )  # fmt: skip
 
 

@@ -31,6 +31,8 @@ class ReportOptions:
     """Of the bootstrap."""
     title: str = ""
     """Of the page; the study's own where it is left away."""
+    analysis: Path | None = None
+    """What 'gramian analyze' has written of these runs; FOLDER/analysis, where there is one, unless it is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class ImportOptions:
 def report_command(options: ReportOptions) -> int:
     """Write the report of a study: a page, figures and tables."""
     chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title)
-    page = build(options.folder, options.out, chosen)
+    page = build(options.folder, options.out, chosen, analysis_folder=options.analysis)
     print(f"report in {page}", file=sys.stderr)
     return 0
 

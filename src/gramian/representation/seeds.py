@@ -1,7 +1,7 @@
 """Means and standard errors over seeds."""
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -46,6 +46,17 @@ def mean(values: Iterable[float]) -> Mean:
         return Mean(centre, math.nan, 1)
     spread = math.sqrt(math.fsum((value - centre) ** 2 for value in finite) / (count - 1))
     return Mean(centre, spread / math.sqrt(count), count)
+
+
+def text(values: Sequence[float]) -> str:
+    """Mean ± standard error as a table shows it; ∞ where a number is infinite, as a mean over those is none.
+
+    Examples
+    --------
+    >>> text([1.0, 3.0]), text([1.0, math.inf])
+    ('2 ± 1', '∞')
+    """
+    return "∞" if any(map(math.isinf, values)) else str(mean(values))
 
 
 def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, Mean]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.errors import UserError
 from gramian.representation.seeds import means
 from gramian.representation.tables import Measure, Moment, Point
 
@@ -97,7 +98,14 @@ class Correlation(NamedTuple):
 def first_correlation(measures: Iterable[Measure], arm: str, folder: Path) -> Correlation:
     """Correlations of an arm's first seed; ordered by average linkage on 1 - abs(correlation)."""
     first = min((m for m in measures if m.arm == arm), key=lambda m: m.seed)
-    matrix = np.load(folder / f"{first.run}.npy", allow_pickle=False)
+    path = folder / f"{first.run}.npy"
+    try:
+        matrix = np.load(path, allow_pickle=False)
+        whole = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read '{path}': {error}; analyze the runs again") from error
+    if not whole:
+        raise UserError(f"'{path}' has shape {list(matrix.shape)}; it must be [d, d]; analyze the runs again")
     varies = ~np.isnan(matrix.diagonal())
     return Correlation(
         first.run, first.seed, _clustered(matrix[np.ix_(varies, varies)].astype(np.float64)), len(varies)

@@ -51,6 +51,8 @@ class Study:
         Settings of each run that has them, by the name of the run.
     provenance
         Processes that worked on a run, by the name of the run.
+    held_out
+        Run, game, arm and seed, and the columns of ``representation.csv``; empty where there is none.
     """
 
     runs: pl.DataFrame
@@ -58,6 +60,7 @@ class Study:
     metrics: pl.DataFrame
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     provenance: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    held_out: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CELL_SCHEMA))
 
 
 def read_study(folder: str | Path) -> Study:
@@ -190,10 +193,22 @@ def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a study was meant to be: its title, and each cell (game, arm, seed) with why it failed, where it did."""
+    """What a study was meant to be.
+
+    Attributes
+    ----------
+    title
+        Of its file.
+    cells
+        Game, arm and seed, with why it failed, where it did.
+    evaluation_games, evaluation_seeds
+        Kept for judging what is chosen in the study.
+    """
 
     title: str = ""
     cells: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    evaluation_games: tuple[str, ...] = ()
+    evaluation_seeds: tuple[int, ...] = ()
 
 
 def read_planned(folder: str | Path) -> Planned:
@@ -223,7 +238,9 @@ def read_planned(folder: str | Path) -> Planned:
                 cells[str(run["game"]), str(run["arm"]), int(run["seed"])] = reason
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
-    return Planned(str(plan.get("title", "")), cells)
+    kept = _read_toml(path.parent / "study.toml").get("evaluation", {}) if (path.parent / "study.toml").exists() else {}
+    games, seeds = (tuple(kept.get(name, ())) for name in ("games", "seeds"))
+    return Planned(str(plan.get("title", "")), cells, games, seeds)
 
 
 def _failure(path: Path) -> str:
@@ -287,12 +304,17 @@ def _read_run(folder: Path, root: Path) -> Study:
     if (folder / "episodes.csv").exists():
         table = _read_csv(folder / "episodes.csv", {"frames": pl.Int64, "raw_return": pl.Float64})
         episodes = table.select(*keys, "frames", pl.col("raw_return").alias("return"))
-    metrics = pl.DataFrame(schema=CELL_SCHEMA)
-    if (folder / "metrics.csv").exists():
-        table = _read_csv(folder / "metrics.csv", None)
-        metrics = table.select(*keys, pl.all().exclude(CELL_SCHEMA).cast(pl.Float64, strict=False))
+    metrics, held_out = (_numbers(folder / name, keys) for name in ("metrics.csv", "representation.csv"))
     records = _read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
-    return Study(pl.DataFrame([run], schema=RUN_SCHEMA), episodes, metrics, {name: settings}, {name: records})
+    runs = pl.DataFrame([run], schema=RUN_SCHEMA)
+    return Study(runs, episodes, metrics, {name: settings}, {name: records}, held_out)
+
+
+def _numbers(path: Path, keys: list[pl.Expr]) -> pl.DataFrame:
+    """A log of numbers behind the columns of `CELL_SCHEMA`; empty where there is none."""
+    if not path.exists():
+        return pl.DataFrame(schema=CELL_SCHEMA)
+    return _read_csv(path, None).select(*keys, pl.all().exclude(CELL_SCHEMA).cast(pl.Float64, strict=False))
 
 
 def _joined(parts: list[Study]) -> Study:
@@ -302,6 +324,7 @@ def _joined(parts: list[Study]) -> Study:
         pl.concat([part.metrics for part in parts], how="diagonal"),
         {name: value for part in parts for name, value in part.settings.items()},
         {name: value for part in parts for name, value in part.provenance.items()},
+        pl.concat([part.held_out for part in parts], how="diagonal"),
     )
 
 
