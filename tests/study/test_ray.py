@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -20,7 +21,9 @@ from tests.study.studies import (
 pytest.importorskip("ray")
 
 OPTIONS = ("--rate", "1000", "--device", "cpu", "--population", "2", "--retries", "5")
-NODE = {"num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False}
+NODE = {
+    "num_cpus": 1, "object_store_memory": 80 << 20, "include_dashboard": False, "node_ip_address": "127.0.0.1",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -81,6 +84,18 @@ def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_pa
     assert begun[population] >= 2
     assert begun[lost[0]] >= 2
     assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
+def test_no_more_populations_than_workers_are_trained_at_once(cluster, study):
+    path, folder = study
+    path.write_text(tiny(seeds=3))
+    options = (*OPTIONS, "--workers", "1", "--executor", "ray", "--ray-address", cluster[0].address)
+    finish(start("run", path, "--out", folder, *options))
+    times = [[entry.time for entry in attempts(folder, p.id)] for p in read_plan(folder).populations]
+    spans = sorted((min(own), max(own)) for own in times)
+    assert len(spans) > 1
+    assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
 
 
 @pytest.mark.slow

@@ -196,9 +196,10 @@ def kappa_choice(sweep: Sweep, baseline: str) -> Figure:
             axes.plot(chosen.kappa, float(chosen.score.estimate), "o", markersize=10, markerfacecolor="none",
                       markeredgecolor=style.color, markeredgewidth=1.4)  # fmt: skip
         axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
         axes.set_xlabel("κ")
         axes.set_title(title, loc="left")
-        axes.legend(frameon=False, fontsize=7)
+        axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     panels[0].set_ylabel(f"score: 0 worst arm, 1 best arm; {len(sweep.games)} games")
     return figure
 

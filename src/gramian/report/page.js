@@ -232,8 +232,8 @@
       more["xaxis" + tag] = axis("κ", { type: "log", domain: across, anchor: "y" + tag, exponentformat: "none", dtick: 1 });
       more["yaxis" + tag] = axis(k && !stacked ? "" : narrow() ? "score" : "score: 0 worst arm, 1 best arm", { domain: down, anchor: "x" + tag, matches: k ? "y" : undefined });
       more.annotations.push({ text: title, x: across[0], y: down[1], xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false });
-      if (own.baseline && which === "final") {
-        const [level, low, high] = own.baseline, spread = { xref: "x" + tag + " domain", yref: "y" + tag, x0: 0, x1: 1 };
+      if (own.baseline[which]) {
+        const [level, low, high] = own.baseline[which], spread = { xref: "x" + tag + " domain", yref: "y" + tag, x0: 0, x1: 1 };
         more.shapes.push({ type: "line", ...spread, y0: level, y1: level, line: { color: ink(), width: 1 } });
         if (low !== null) more.shapes.push({ type: "rect", ...spread, y0: low, y1: high, fillcolor: ink(), opacity: 0.1, line: { width: 0 } });
         more.annotations.push({ text: plain(meta.baseline), x: across[1], xref: "paper", y: level, yref: "y" + tag, xanchor: "right", yanchor: "bottom", showarrow: false });
@@ -293,7 +293,7 @@
       if (!shown.has(at)) continue;
       const shares = ["", ...series.s.map((share) => (share === null ? "" : `${Math.round(100 * share)} %`))];
       traces.push({ type: "bar", name: plain(arm.name), x: ["log ‖gradient of the head‖", "log ‖φ‖", "log |δ|"], y: series.m, text: shares, textposition: "outside",
-        cliponaxis: false, marker: { color: color(at), line: { color: color(at), width: 1 }, pattern: { shape: arm.pattern, fgcolor: dark() ? "#14171b" : "#ffffff", size: 7, solidity: 0.3 } },
+        cliponaxis: false, marker: { color: color(at), line: { color: color(at), width: 1 }, pattern: { shape: arm.pattern, bgcolor: color(at), fgcolor: dark() ? "#14171b" : "#ffffff", size: 7, solidity: 0.3 } },
         error_y: { type: "data", array: series.e.map((error) => error ?? 0), color: ink(), thickness: 1, width: 3 },
         hovertemplate: "%{y:.3f}<extra>" + plain(arm.name) + "</extra>" });
     }
@@ -314,8 +314,8 @@
       { title: "active features of a state", x: { title: "share of features active" }, traces: ofArms(own.lines.states, steps) },
       { title: "activity of a feature", x: { title: "share of states in which it is active" }, traces: ofArms(own.lines.features, steps) },
       { title: "sparsity: share of |φ| ≤ ε", x: { title: "threshold ε", type: "category", nticks: 8 }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.sparsity, even) },
-      { title: "eigenvalues of the covariance (log)", x: { title: "number", type: "log" }, y: { type: "log" }, traces: ofArms(own.lines.eigenvalues, lined) },
-      { title: "variance held by the first eigenvalues", x: { title: "how many", type: "log" }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.variance, lined) },
+      { title: "eigenvalues of the covariance (log)", x: { title: "number", type: "log", dtick: 1 }, y: { type: "log" }, traces: ofArms(own.lines.eigenvalues, lined) },
+      { title: "variance held by the first eigenvalues", x: { title: "how many", type: "log", dtick: 1 }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.variance, lined) },
     ], 250);
     const heats = Object.entries(own.heat).filter(([key]) => shown.has(Number(key)));
     const columns = narrow() ? 1 : Math.min(3, heats.length || 1), rows = Math.ceil(heats.length / columns);

@@ -229,7 +229,7 @@ Underlined: the best arm of this study. A heading sorts. The same numbers are in
 <h3>Growth of the head's gradient</h3>
 <p class="quiet small">log‖g‖ = log‖φ‖ + log|δ| + rest, the rest being how much the samples agree. Growth: mean over the
 last tenth of training less that over the first tenth, mean over seeds with its standard error; the numbers are shares
-of the gradient's growth.</p>
+of the gradient's growth, where it grew by more than that error.</p>
 <div id="growth-figure" class="figure" role="img" aria-label="Growth of the head's gradient and its parts"></div>"""
         return f"""
 <p class="quiet small">What the last hidden layer looked like, raw (uncentred) whatever the arm; mean over seeds, band:

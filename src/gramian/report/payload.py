@@ -17,7 +17,7 @@ from gramian.report.statistics import Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import number
 from gramian.representation.dynamics import GROWTH
-from gramian.representation.series import Line
+from gramian.representation.series import Line, growth_shares
 
 _SEED_STEP = 2
 """Curves of single seeds carry every second point."""
@@ -181,13 +181,13 @@ def _features(analysis: Analysis, dynamics: Dynamics, game: str) -> dict[str, An
 
 def _growth(analysis: Analysis, growths: Growths, game: str) -> dict[int, Any]:
     """For each arm the growths of log‖g‖, log‖φ‖ and log|δ| with their errors, and the shares of the last two."""
-    names, shares = GROWTH[:3], GROWTH[3:]
+    names = GROWTH[:3]
     by_arm = growths.get(game, {})
     return {
         at: {
             "m": _numbers(np.array([by_arm[arm][name].value for name in names])),
             "e": _numbers(np.array([by_arm[arm][name].error for name in names])),
-            "s": _numbers(np.array([by_arm[arm][name].value for name in shares])),
+            "s": _numbers(np.array(growth_shares(by_arm[arm]))),
         }
         for at, arm in enumerate(analysis.arms)
         if arm in by_arm and math.isfinite(by_arm[arm][names[0]].value)
@@ -232,7 +232,10 @@ def _kappa(sweep: Sweep) -> dict[str, Any]:
     styles = arm_styles(list(dict.fromkeys(kind_of(penalty.name) for penalty in sweep.penalties)))
     return {
         "penalties": [_penalty(penalty, styles[kind_of(penalty.name)]) for penalty in sweep.penalties],
-        "baseline": None if sweep.baseline is None else _numbers(np.array([float(end) for end in sweep.baseline])),
+        "baseline": {
+            name: None if score is None else _numbers(np.array([float(end) for end in score]))
+            for name, score in (("final", sweep.baseline), ("auc", sweep.baseline_auc))
+        },
     }
 
 

@@ -88,6 +88,8 @@ class Sweep:
     games: list[int]
     """Where every arm of the sweep has a finished run: the score is over these."""
     baseline: Interval | None
+    """Score of the arm without a penalty; None where the study has none."""
+    baseline_auc: Interval | None
     penalties: list[Penalty]
     reference: Setting | None
     """The arm that `matched` is matched to: the chosen κ of the first penalty; None where norms are unknown."""
@@ -161,6 +163,7 @@ def find_sweep(
     return Sweep(
         games,
         interval(finals[baseline]) if baseline in finals else None,
+        interval(aucs[baseline]) if baseline in aucs else None,
         penalties,
         reference,
         [] if reference is None else [_matched(p, reference.norm) for p in penalties if p is not first],

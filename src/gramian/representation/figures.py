@@ -31,7 +31,6 @@ DPI = 110
 SPECTRUM_RANGE = 1e10
 METADATA = {"svg": {"Date": None}}
 """The same files give the same bytes."""
-SHARES = ("growth_share_feature_norm", "growth_share_td_error")
 TITLES = {
     "feature_norm": "‖φ‖, mean over states",
     "grad_norm_body": "gradient of the body",
@@ -155,12 +154,19 @@ def growth_figure(measures: Sequence[Measure], styles: Styles) -> "Figure":
     }
     for place, (arm, style) in enumerate(styles.items()):
         bars = means((m.measure, m.value) for m in measures if m.arm == arm and m.measure in names)
-        shares = means((m.measure, m.value) for m in measures if m.arm == arm and m.measure in SHARES)
         width = 0.8 / len(styles)
         places = np.arange(len(names)) + (place - (len(styles) - 1) / 2) * width
-        for where, share in zip(places[1:], shares.values(), strict=True):
-            if np.isfinite(share.value):
-                axes.annotate(f"{share.value:.0%}", (where, 0), (0, 4), textcoords="offset points", ha="center")
+        for where, share in zip(places[1:], series.growth_shares(bars), strict=True):
+            if np.isfinite(share):
+                axes.annotate(
+                    f"{share:.0%}",
+                    (where, 0),
+                    (0, 8),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=8,
+                    bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "linewidth": 0},
+                )
         axes.bar(
             places,
             [bars[name].value for name in names],

@@ -1,6 +1,7 @@
 """What the figures of an analysis show, as numbers: for each arm, mean and standard error over seeds."""
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import UserError
-from gramian.representation.seeds import means
+from gramian.representation.seeds import Mean, means
 from gramian.representation.tables import Measure, Moment, Point
 
 Array = NDArray[np.float64]
@@ -82,6 +83,34 @@ def held_variance(points: Iterable[Point], arm: str) -> Line:
 def during_training(moments: Iterable[Moment], arm: str, metric: str) -> Line:
     """A metric of ``dynamics.csv`` by frames."""
     return line((m.frames, m.value) for m in moments if m.arm == arm and m.metric == metric)
+
+
+SLIGHT_GROWTH = 0.1
+"""Of a logarithm; with less there is nothing to share out."""
+
+
+def growth_shares(growths: Mapping[str, Mean]) -> tuple[float, float]:
+    """Shares of log‖φ‖ and log abs(δ) in the growth of log‖g‖ of an arm: the ratio of its means over seeds.
+
+    A mean of the runs' own ratios would be that of the run whose gradient happened to grow least. NaN where it grew by
+    less than `SLIGHT_GROWTH` or than its standard error.
+
+    Parameters
+    ----------
+    growths
+        By the names of `gramian.representation.dynamics.GROWTH`.
+
+    Examples
+    --------
+    >>> names = ("growth_log_head_gradient", "growth_log_feature_norm", "growth_log_td_error")
+    >>> growth_shares(dict(zip(names, [Mean(2.0, 0.1, 2), Mean(1.0, 0.1, 2), Mean(0.5, 0.1, 2)])))
+    (0.5, 0.25)
+    """
+    gradient = growths["growth_log_head_gradient"]
+    if not abs(gradient.value) > max(SLIGHT_GROWTH, gradient.error if math.isfinite(gradient.error) else 0.0):
+        return math.nan, math.nan
+    norm, error = (growths[name].value for name in ("growth_log_feature_norm", "growth_log_td_error"))
+    return norm / gradient.value, error / gradient.value
 
 
 class Correlation(NamedTuple):
