@@ -7,34 +7,9 @@ import pytest
 
 from gramian.errors import UserError
 from gramian.palette import arm_styles
-from gramian.representation.dynamics import DYNAMICS, GROWTH
 from gramian.representation.figures import draw, spectrum_figure
-from gramian.representation.streaming import MEASURES
-from gramian.representation.tables import Measure, Moment, Point, read_measures, write
-
-D = 6
-ARMS = ("dqn", "gram:0.1", "gram:10.24")
-
-
-def write_report(folder, games=("pong", "minatar/breakout"), value=1.0):
-    """An analysis of three arms and two seeds in which every number is ``value``."""
-    measures, curves, dynamics = [], [], []
-    (folder / "correlation").mkdir()
-    for game in games:
-        for arm in ARMS:
-            for seed in (0, 1):
-                run = f"{game.replace('/', '-')}-{arm.replace(':', '-k')}-s{seed}"
-                key = (run, game, arm, seed)
-                measures += [Measure(*key, 100, name, value) for name in (*MEASURES, *GROWTH)]
-                curves += [Point(*key, "sparsity", x, value) for x in (0.0, 1.0)]
-                curves += [Point(*key, "active_per_state", x, value) for x in range(D + 1)]
-                curves += [Point(*key, "active_per_feature", x, value) for x in range(D)]
-                curves += [Point(*key, "spectrum", x, value) for x in range(1, D + 1)]
-                dynamics += [Moment(*key, frame, name, value) for frame in (100, 200) for name in DYNAMICS]
-                np.save(folder / "correlation" / f"{run}.npy", np.full((D, D), value, np.float32))
-    write(folder / "measures.csv", measures)
-    write(folder / "curves.csv", curves)
-    write(folder / "dynamics.csv", dynamics)
+from gramian.representation.tables import Point, read_measures
+from tests.representation.analyses import write_report
 
 
 def test_each_game_has_its_figures(tmp_path):
