@@ -12,7 +12,7 @@ from gramian.report.commands import ImportOptions, ReportOptions, import_command
 from tests.report.conftest import HOSTILE
 
 FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "feature-norm", "feature-cross", "feature-std",
-           "sparsity"}  # fmt: skip
+           "grad-norm-body", "grad-norm-head", "td-error", "sparsity"}  # fmt: skip
 
 
 def test_a_report_is_a_page_figures_and_tables(small_report):
