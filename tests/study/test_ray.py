@@ -33,6 +33,8 @@ def cluster(monkeypatch):
 
     monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])  # nodes import what this process imports
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray turns 127.0.0.1 into the machine's own address where this is on, as it is on Linux: then nobody answers there.
+    monkeypatch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     made = Cluster(initialize_head=True, head_node_args=NODE | {"num_cpus": 0})
     try:
         yield made, [made.add_node(**NODE) for _ in range(2)]

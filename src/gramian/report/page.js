@@ -53,6 +53,7 @@
     linecolor: rule(), automargin: true, ...more });
   const layout = (more) => ({ paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink(), family: "system-ui, sans-serif", size: 13 }, margin: { l: 10, r: 20, t: 30, b: 10 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: dark() ? "#a4adb8" : "#59616b", activecolor: ink() },
     showlegend: false, hovermode: "x unified", dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     hoverlabel: { bgcolor: dark() ? "#1d2228" : "#ffffff", font: { color: ink() } }, ...more });
   const draw = (id, traces, more) => Plotly.react($(id), traces, layout(more), config);
