@@ -74,7 +74,7 @@ def test_the_game_selector_shows_the_chosen_game(open_page, small_report):
     page = open_page(small_report).scroll_through().page
     page.select_option("#game", label="Seaquest")
     assert page.evaluate("document.getElementById('game-figure').layout.title.text") == "Seaquest"
-    assert page.inner_text("#features-game") == "Seaquest"
+    assert page.locator("#features-game option:checked").inner_text() == "Seaquest"
     assert page.locator(".panel[aria-pressed=true] .name").inner_text() == "Seaquest"
 
 

@@ -260,3 +260,20 @@ def test_a_plan_that_is_none_is_refused(tmp_path):
     (tmp_path / "plan.json").write_text("[1]")
     with pytest.raises(UserError, match="is not the plan of a study"):
         read_planned(tmp_path)
+
+
+def test_two_points_of_a_curve_at_one_frame_are_refused_with_their_lines(tmp_path):
+    path = tmp_path / "theirs.csv"
+    path.write_text("arm,game,seed,frames,return\na,Pong,0,100,1\na,Pong,1,100,1\na,Pong,0,100,2\n")
+    with pytest.raises(UserError, match=r"line 4 of '.*': arm 'a', game 'Pong', seed 0 has a point at 100 .* line 2"):
+        import_csv(path, rows="points")
+    assert import_csv(path).episodes.height == 3
+
+
+def test_held_out_measures_are_read_where_there_are_any(tmp_path):
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.toml").write_text(f'game = "pong"\narm = "dqn"\nseed = {ord(name)}\npreset = "author"\n')
+    (tmp_path / "a" / "representation.csv").write_text("frames,effective_rank\n100,2.5\n")
+    assert read_study(tmp_path).held_out.select("run", "effective_rank").rows() == [("a", 2.5)]

@@ -57,7 +57,7 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
                 f"{_plural(alone, 'cell')} (game and arm) with one finished seed: no interval is given there, and its "
                 "spread is unknown."
             )
-        if scored.max() < statistics.FEW_SEEDS:
+        if statistics.FEWEST_SEEDS <= scored.max() < statistics.FEW_SEEDS:
             said.append(
                 f"At most {_plural(int(scored.max()), 'seed')} a cell: percentile intervals from so few runs are "
                 f"narrower than they should be (from about {statistics.FEW_SEEDS} on they can be trusted). "
@@ -84,6 +84,8 @@ def _about_missing(tables: Scores, missing: pl.DataFrame) -> list[str]:
             f"{_plural(diverged, 'run')} diverged and {_count(diverged)} as random play from there on, in the final "
             "score and in the area under the curve."
         )
+    if tables.not_numbers:
+        said.append(f"{_plural(tables.not_numbers, 'episode')} with a return that is no number: left out.")
     if tables.unscored:
         said.append(
             f"{_plural(len(tables.unscored), 'finished run')} cannot be scored (no episode ended, or it diverged and "

@@ -59,4 +59,7 @@ def import_command(options: ImportOptions) -> int:
     """Import a tidy table of somebody else, so that it can be reported like a study."""
     study = write_import(options.table, options.out, rows=options.rows)
     print(f"{study.runs.height:,} runs, {study.episodes.height:,} rows in {options.out}", file=sys.stderr)
+    repeated = study.episodes.height - study.episodes.unique().height
+    if repeated:  # games that are played side by side may end at the same frame with the same return
+        print(f"{repeated:,} rows repeat another one; each counts as an episode of its own", file=sys.stderr)
     return 0

@@ -122,6 +122,8 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
     ('ours', 'Pong', 8000)
     """
     table = _checked(_read_csv(Path(path), dict.fromkeys(IMPORT_COLUMNS, pl.String)), Path(path))
+    if rows == "points":
+        _one_point_at_a_frame(table, Path(path))
     table = table.with_columns(run=pl.format("{}-{}-s{}", "game", "arm", "seed"))
     ends = table.group_by("run", "game", "arm", "seed", maintain_order=True).agg(end=pl.col("frames").max())
     target = pl.col("end").max().over("game")
@@ -371,6 +373,20 @@ def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
         frames=frames.round().cast(pl.Int64),
         **{"return": value},
     )
+
+
+def _one_point_at_a_frame(table: pl.DataFrame, path: Path) -> None:
+    numbered = table.with_row_index("line", offset=2)
+    point = ["arm", "game", "seed", "frames"]
+    twice = numbered.filter(pl.struct(point).is_duplicated())
+    if twice.height:
+        line, arm, game, seed, frames = next(twice.select("line", *point).iter_rows())
+        own = (pl.col(name) == value for name, value in zip(point, (arm, game, seed, frames), strict=True))
+        again = twice.filter(*own)["line"][1]
+        raise UserError(
+            f"line {again} of '{path}': arm {arm!r}, game {game!r}, seed {seed} has a point at {frames} frames on line "
+            f"{line} already; a curve has one point at a frame"
+        )
 
 
 def _read_csv(path: Path, columns: dict[str, Any] | None) -> pl.DataFrame:
