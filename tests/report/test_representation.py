@@ -84,5 +84,5 @@ def test_blocks_are_means_whatever_the_sizes_are():
 
 def test_heat_maps_of_a_study_of_the_papers_size_fit_the_page():
     side = int((HEAT_CELLS / (49 * 3)) ** 0.5)
-    assert 49 * 3 * side**2 * 4 / 3 < 3e6
-    assert side > 100
+    assert 49 * 3 * side**2 * 4 / 3 < 1.5e6
+    assert side > 80

@@ -19,7 +19,7 @@ from gramian.representation.tables import CORRELATION, Measure, Point, read_curv
 ANALYSIS = "analysis"
 """Folder inside a study's that a report looks into by itself."""
 MEASURES = "measures.csv"
-HEAT_CELLS = 2_000_000
+HEAT_CELLS = 1_000_000
 """Cells of all heat maps of a page together."""
 HEAT_SIDE = 128
 """Cells of one heat map's side, at most."""
