@@ -205,6 +205,13 @@ def test_the_chosen_kappa_of_each_penalty_is_ringed(open_page, kappa_report):
     assert opened.page.evaluate(rings) == 3
 
 
+def test_a_penalty_is_switched_off_with_the_keyboard(open_page, kappa_report):
+    opened = open_page(kappa_report).scroll_through()
+    opened.page.focus("[data-penalty='l2']")
+    opened.page.keyboard.press("Space")
+    assert opened.names("kappa-figure") == ["gram", "gram:uncentered"]
+
+
 def test_hovering_shows_values(open_page, small_report):
     page = open_page(small_report).scroll_through().page
     page.locator("#game-figure").scroll_into_view_if_needed()

@@ -18,6 +18,7 @@ from gramian.progress import Progress
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
+from gramian.report.html import counted
 from gramian.report.statistics import Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
@@ -122,7 +123,7 @@ def aggregate_curves(analysis: Analysis) -> Figure:
     ):
         for arm in (arm for arm in styles if arm in analysis.aggregates):
             _line(axes, share, getattr(analysis.aggregates[arm], name), styles[arm], arm)
-        axes.set_title(f"{label}, {len(analysis.common)} games", loc="left")
+        axes.set_title(f"{label}, {counted(len(analysis.common), 'game')}", loc="left")
         axes.set_xlabel("% of the frames of a run")
         axes.set_ylabel(f"human-normalised ({analysis.options.human})")
     axes.legend(frameon=False)
@@ -200,7 +201,7 @@ def kappa_choice(sweep: Sweep, baseline: str) -> Figure:
         axes.set_xlabel("κ")
         axes.set_title(title, loc="left")
         axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
-    panels[0].set_ylabel(f"score: 0 worst arm, 1 best arm; {len(sweep.games)} games")
+    panels[0].set_ylabel(f"score: 0 worst arm, 1 best arm; {counted(len(sweep.games), 'game')}")
     return figure
 
 

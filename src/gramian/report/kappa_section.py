@@ -45,9 +45,10 @@ def kappa_section(analysis: Analysis, planned: Planned) -> str:
     return f"""
 <p class="quiet small">Score of a run: (return − worst arm) / (best arm − worst arm) of its game, the arms' means over
 seeds; an arm's score is the mean over games. Chosen on {escape(games)} with the seeds {escape(seeds)}.{kept} {effort}
-A ring is around the chosen κ. A penalty is switched off in the legend. The numbers are in <code>kappa.csv</code>.</p>
+A ring is around the chosen κ. The numbers are in <code>kappa.csv</code>.</p>
 <div class="bar"><label for="kappa-score">By</label> <select id="kappa-score"><option value="final">final score</option>
 <option value="auc">area under the curve</option></select></div>
+<fieldset class="boxes" id="penalties"><legend>Penalties</legend></fieldset>
 <div id="kappa-figure" class="figure tall" role="img" aria-label="Score against κ; the choices are in the table
 below"></div>
 {choices}{matched}"""

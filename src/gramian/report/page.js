@@ -137,11 +137,10 @@
   const SHAPES = { circle: "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0Z", square: "M-3-3H3V3H-3Z", "triangle-up": "M0-3.5L3.5 3H-3.5Z",
     diamond: "M0-4L4 0L0 4L-4 0Z", x: "M-3-3L3 3M3-3L-3 3", cross: "M0-3.5V3.5M-3.5 0H3.5",
     "triangle-down": "M0 3.5L3.5-3H-3.5Z", star: "M0-4L1 -1H4L1.6 .9L2.5 4L0 2L-2.5 4L-1.6 .9L-4-1H-1Z" };
-  const swatch = (at, open = false) => {
+  const swatch = (look, hue, open = false) => {
     const svg = make("svg", { width: 34, height: 14, viewBox: "-17 -7 34 14", "aria-hidden": "true" });
-    const stroke = `stroke:var(--arm${at})`;
-    svg.append(make("path", { d: "M-16 0H16", "stroke-width": 2, "stroke-dasharray": DASHES[meta.arms[at].dash], style: stroke }));
-    svg.append(make("path", { d: SHAPES[meta.arms[at].marker], "stroke-width": 1.2, style: `${stroke};fill:${open ? "none" : `var(--arm${at})`}` }));
+    svg.append(make("path", { d: "M-16 0H16", "stroke-width": 2, "stroke-dasharray": DASHES[look.dash], style: `stroke:${hue}` }));
+    svg.append(make("path", { d: SHAPES[look.marker], "stroke-width": 1.2, style: `stroke:${hue};fill:${open ? "var(--ground)" : hue}` }));
     return svg;
   };
   const drawPanels = () => {
@@ -221,11 +220,12 @@
   };
 
   // ---- the choice of κ ------------------------------------------------------------------------------------------
+  const silent = new Set(); // penalties that are switched off
   const drawKappa = () => {
     const own = data("kappa"), which = $("kappa-score").value, traces = [];
     const groups = [["centred, or without centring", true], ["uncentred", false]].filter(([, centered]) => own.penalties.some((p) => p.centered === centered));
-    const stacked = narrow() && groups.length > 1, more = { showlegend: true, hovermode: "closest", annotations: [], shapes: [], height: stacked ? 720 : 440,
-      legend: { orientation: "h", y: -0.2, yanchor: "top", x: 0 }, margin: { l: 45, r: 20, t: 30, b: 10 } };
+    const stacked = narrow() && groups.length > 1, more = { hovermode: "closest", annotations: [], shapes: [], height: stacked ? 640 : 400,
+      margin: { l: 45, r: 20, t: 30, b: 10 } };
     groups.forEach(([title, centered], k) => {
       const tag = k ? "2" : "", axes = { xaxis: "x" + tag, yaxis: "y" + tag };
       const across = stacked || groups.length === 1 ? [0, 1] : k ? [0.53, 1] : [0, 0.47];
@@ -239,19 +239,19 @@
         if (low !== null) more.shapes.push({ type: "rect", ...spread, y0: low, y1: high, fillcolor: ink(), opacity: 0.1, line: { width: 0 } });
         more.annotations.push({ text: plain(meta.baseline), x: across[1], xref: "paper", y: level, yref: "y" + tag, xanchor: "right", yanchor: "bottom", showarrow: false });
       }
-      for (const penalty of own.penalties.filter((p) => p.centered === centered)) {
-        const hue = dark() ? penalty.dark : penalty.color, series = penalty[which], at = penalty.chosen[which], group = { legendgroup: penalty.name, ...axes };
+      for (const penalty of own.penalties.filter((p) => p.centered === centered && !silent.has(p.name))) {
+        const hue = dark() ? penalty.dark : penalty.color, series = penalty[which], at = penalty.chosen[which];
         if (overlay.bands && series.l) {
-          const edge = { x: penalty.x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false, ...group };
+          const edge = { x: penalty.x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", ...axes };
           traces.push({ ...edge, y: series.l }, { ...edge, y: series.h, fill: "tonexty", fillcolor: faint(hue) });
         }
         const text = penalty.x.map((kappa, i) => `κ = ${kappa}: ${score(series.m[i])}` + (series.l ? ` [${score(series.l[i])}, ${score(series.h[i])}]` : "") +
           (penalty.norm[i] === null ? "" : `<br>feature norm ${score(penalty.norm[i])}`));
         traces.push({ x: penalty.x, y: series.m, mode: "lines+markers", name: plain(penalty.name), customdata: text,
           hovertemplate: "%{customdata}<extra>" + plain(penalty.name) + "</extra>", line: { color: hue, dash: penalty.dash, width: 2 },
-          marker: { symbol: penalty.marker + (centered ? "" : "-open"), size: 8, color: hue }, ...group });
-        traces.push({ x: [penalty.x[at]], y: [series.m[at]], mode: "markers", hoverinfo: "skip", showlegend: false,
-          marker: { symbol: "circle-open", size: 17, color: hue, line: { width: 2 } }, ...group });
+          marker: { symbol: penalty.marker + (centered ? "" : "-open"), size: 8, color: hue }, ...axes });
+        traces.push({ x: [penalty.x[at]], y: [series.m[at]], mode: "markers", hoverinfo: "skip",
+          marker: { symbol: "circle-open", size: 17, color: hue, line: { width: 2 } }, ...axes });
       }
     });
     draw("kappa-figure", traces, more);
@@ -288,17 +288,15 @@
       traces: ofArms(own[name].arms, (at, values, axes) => lines(at, values.x ?? grid(horizon, values.m.length), values, axes)) })));
   };
   const drawGrowth = () => {
-    const own = data("growth")[game], traces = [];
-    for (const [key, series] of Object.entries(own)) {
-      const at = Number(key), arm = meta.arms[at];
-      if (!shown.has(at)) continue;
-      const shares = ["", ...series.s.map((share) => (share === null ? "" : `${Math.round(100 * share)} %`))];
-      traces.push({ type: "bar", name: plain(arm.name), x: ["log ‖gradient of the head‖", "log ‖φ‖", "log |δ|"], y: series.m, text: shares, textposition: "outside",
-        cliponaxis: false, marker: { color: color(at), line: { color: color(at), width: 1 }, pattern: { shape: arm.pattern, bgcolor: color(at), fgcolor: dark() ? "#14171b" : "#ffffff", size: 7, solidity: 0.3 } },
-        error_y: { type: "data", array: series.e.map((error) => error ?? 0), color: ink(), thickness: 1, width: 3 },
-        hovertemplate: "%{y:.3f}<extra>" + plain(arm.name) + "</extra>" });
-    }
-    draw("growth-figure", traces, { height: 320, hovermode: "closest", barmode: "group", xaxis: axis(""), yaxis: axis("growth (1 is a factor of e)", { zeroline: true, zerolinecolor: ink() }) });
+    const own = data("growth")[game], arms = Object.keys(own).map(Number).filter((at) => shown.has(at)), ground = dark() ? "#14171b" : "#ffffff", upright = narrow() && arms.length > 1;
+    const traces = arms.map((at) => ({ type: "bar", name: plain(meta.arms[at].name), x: [narrow() ? "log ‖g‖" : "log ‖gradient of the head‖", "log ‖φ‖", "log |δ|"], y: own[at].m,
+      marker: { color: color(at), line: { color: color(at), width: 1 }, pattern: { shape: meta.arms[at].pattern, bgcolor: color(at), fgcolor: ground, size: 7, solidity: 0.3 } },
+      error_y: { type: "data", array: own[at].e.map((error) => error ?? 0), color: ink(), thickness: 1, width: 3 },
+      hovertemplate: "%{y:.3f}<extra>" + plain(meta.arms[at].name) + "</extra>" }));
+    // The bars of a group are 0.8 wide together; a share stands at the foot of its bar.
+    const annotations = arms.flatMap((at, k) => own[at].s.map((share, part) => ({ share, x: part + 1 + ((k - (arms.length - 1) / 2) * 0.8) / arms.length }))
+      .filter(({ share }) => share !== null).map(({ share, x }) => ({ text: `${Math.round(100 * share)} %`, x, y: 0, yshift: upright ? 20 : 10, textangle: upright ? -90 : 0, showarrow: false, bgcolor: ground, borderpad: 1, font: { size: 11 } })));
+    draw("growth-figure", traces, { height: 320, hovermode: "closest", barmode: "group", annotations, xaxis: axis(""), yaxis: axis("growth (1 is a factor of e)", { zeroline: true, zerolinecolor: ink() }) });
   };
 
   // ---- the trained features -------------------------------------------------------------------------------------
@@ -350,7 +348,7 @@
     const box = make("input", { type: "checkbox", "data-arm": at });
     box.checked = shown.has(at);
     box.addEventListener("change", () => { if (box.checked) shown.add(at); else shown.delete(at); redraw(); });
-    $("arms").append(make("label", {}, box, swatch(at), make("span", {}, arm.name)));
+    $("arms").append(make("label", {}, box, swatch(arm, `var(--arm${at})`), make("span", {}, arm.name)));
   });
   const all = (on) => {
     document.querySelectorAll("[data-arm]").forEach((box) => { box.checked = on; if (on) shown.add(Number(box.dataset.arm)); });
@@ -366,6 +364,15 @@
   $("aggregate")?.addEventListener("change", drawAggregate);
   $("gain-arm")?.addEventListener("change", drawGain);
   $("kappa-score")?.addEventListener("change", drawKappa);
+  if ($("penalties")) {
+    for (const penalty of data("kappa").penalties) {
+      const box = make("input", { type: "checkbox", "data-penalty": penalty.name });
+      box.checked = true;
+      box.addEventListener("change", () => { if (box.checked) silent.delete(penalty.name); else silent.add(penalty.name); drawKappa(); });
+      const hue = `light-dark(${penalty.color}, ${penalty.dark})`;
+      $("penalties").append(make("label", {}, box, swatch(penalty, hue, !penalty.centered), make("span", {}, penalty.name)));
+    }
+  }
 
   document.querySelectorAll("th button[data-sort]").forEach((button) => button.addEventListener("click", () => {
     const head = button.closest("th"), table = head.closest("table"), column = head.cellIndex;
