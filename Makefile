@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: help demo test test-slow check docs format clean
+STUDY ?= runs/smoke
+
+.PHONY: help demo smoke-study test test-slow check docs format clean
 
 help:
 	@echo "make demo        see it work"
+	@echo "make smoke-study a whole study from nothing to its report, in about a minute"
 	@echo "make test        run the tests"
 	@echo "make test-slow   run the tests that kill processes and learn games"
 	@echo "make check       formatting, lint, types, import contract, docs"
@@ -31,6 +34,13 @@ $(VENV)/dev.stamp: $(VENV)/lab.stamp
 
 demo: $(VENV)/lab.stamp
 	$(BIN)/python -m gramian demo
+
+# Goes on where it was stopped; STUDY=folder puts it elsewhere.
+smoke-study: $(VENV)/lab.stamp
+	$(BIN)/python -m gramian study run smoke --out $(STUDY)
+	$(BIN)/python -m gramian analyze $(STUDY) --states 2_000 --out $(STUDY)/analysis >/dev/null
+	$(BIN)/python -m gramian study report $(STUDY) --out $(STUDY)/report
+	@echo "Open $(STUDY)/report/index.html"
 
 test: $(VENV)/dev.stamp
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal

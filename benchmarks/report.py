@@ -1,7 +1,8 @@
 """How long the report of a study of the paper's size takes, how large its page is and how fast it opens.
 
-The study is made up (`benchmarks.synthetic_study`): 49 games × 3 arms × 3 seeds. "Opens" is the time from the
-navigation to a page whose script has run and whose first figure is drawn, in chromium, from the disk.
+The study is made up (`benchmarks.synthetic_study`): 49 games × 3 arms × 3 seeds, with an analysis of its features.
+"Opens" is the time from the navigation to a page whose script has run and whose first figure is drawn, in chromium,
+from the disk.
 
 Run with ``python -m benchmarks.report [--games 49] [--rounds 3] [--keep FOLDER]``.
 """
@@ -15,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.synthetic_study import write_study
+from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.report.analysis import Options, analyse
-from gramian.report.dynamics import dynamics
+from gramian.report.dynamics import dynamics, growths
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
+from gramian.report.representation import read_representation
 from gramian.report.tables import score_table
 from gramian.study.store import read_study
 
@@ -59,13 +61,17 @@ def main() -> None:
         folder = options.keep or Path(temporary)
         generator = np.random.default_rng(0)
         write_study(folder / "study", games=options.games, episodes=5_000, metric_rows=500, generator=generator)
+        write_analysis(folder / "analysis", games=options.games, generator=generator)
         marks = [time.perf_counter()]
         study = read_study(folder / "study")
         marks.append(time.perf_counter())
         analysis = analyse(study, Options())
         marks.append(time.perf_counter())
         features = dynamics(study, dict(zip(analysis.games, analysis.horizon.tolist(), strict=True)))
-        text = Page("Made-up runs", study, analysis, features, score_table(analysis)).html()
+        cells = set(study.runs.select("game", "arm").iter_rows())
+        trained = read_representation(folder / "analysis", cells)
+        page_of = Page("Made-up runs", study, analysis, features, score_table(analysis), growths(study), trained)
+        text = page_of.html()
         marks.append(time.perf_counter())
         draw_figures(analysis, features, folder / "report" / "figures")
         marks.append(time.perf_counter())

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from gramian.report.reference import PAPER_ARMS, paper_table
+from gramian.representation.streaming import MEASURES
+from gramian.representation.tables import CORRELATION, Measure, Point, write
 
 METRICS = (
     "feature_norm", "feature_cross", "feature_std", "active_features", "penalty", "penalty_loss", "td_loss", "td_error",
@@ -51,6 +53,39 @@ def write_study(
                 run = folder / "populations" / "0" / f"{game.lower()}-{arm.replace(':', '-k')}-s{seed}"
                 run.mkdir(parents=True)
                 _write_run(run, game, arm, seed, frames, float(row["random"]), goal, episodes, metric_rows, generator)
+    return folder
+
+
+def write_analysis(
+    folder: Path,
+    *,
+    games: int,
+    arms: Sequence[str] = ("dqn", "decor:10.24", "gram:10.24"),
+    seeds: int = 3,
+    features_dim: int = 128,
+    generator: np.random.Generator,
+) -> Path:
+    """Write what ``gramian analyze`` would of the study of `write_study`: measures, curves and correlations."""
+    measures: list[Measure] = []
+    curves: list[Point] = []
+    (folder / CORRELATION).mkdir(parents=True)
+    for game in [row["game"] for row in paper_table().iter_rows(named=True)][:games]:
+        for arm in arms:
+            for seed in range(seeds):
+                run = f"{game.lower()}-{arm.replace(':', '-k')}-s{seed}"
+                measures += [Measure(run, game, arm, seed, 1, name, generator.random()) for name in MEASURES]
+                for curve, points in (
+                    ("sparsity", 9),
+                    ("active_per_state", features_dim + 1),
+                    ("active_per_feature", features_dim),
+                    ("spectrum", features_dim),
+                ):
+                    values = np.sort(generator.random(points))[::-1].tolist()
+                    curves += [Point(run, game, arm, seed, curve, x, y) for x, y in enumerate(values, start=1)]
+                correlation = np.corrcoef(generator.normal(size=(features_dim, 2 * features_dim)))
+                np.save(folder / CORRELATION / f"{run}.npy", correlation.astype(np.float32))
+    write(folder / "measures.csv", measures)
+    write(folder / "curves.csv", curves)
     return folder
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks.synthetic_study import write_study
 from gramian.report import Options, build
+from tests.representation.analyses import write_report
 
 HOSTILE = "<script>alert(1)</script>"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -28,6 +29,30 @@ def small_report(small_study, tmp_path_factory) -> Path:
     out = tmp_path_factory.mktemp("small-report")
     build(small_study, out, Options(replicates=100, title="A small study"))
     return out
+
+
+@pytest.fixture(scope="session")
+def analyzed_report(small_study, tmp_path_factory) -> Path:
+    """The small study with an analysis of two of its games beside it."""
+    folder = tmp_path_factory.mktemp("analyzed")
+    shutil.copytree(small_study, folder / "study")
+    arms = ("dqn", "decor:10.24", "gram:10.24")
+    write_report(folder / "study" / "analysis", games=("Alien", "Pong"), arms=arms, value=0.5)
+    build(folder / "study", folder / "report", Options(replicates=100))
+    return folder / "report"
+
+
+@pytest.fixture(scope="session")
+def kappa_report(tmp_path_factory) -> Path:
+    """Two penalties, centred and not, at four κ."""
+    folder = tmp_path_factory.mktemp("kappa")
+    kappas = ("0.1", "1.0", "10.0", "30.0")
+    arms = ["dqn", *(f"{kind}:{kappa}" for kind in ("gram", "l2") for kappa in kappas)]
+    arms += [f"gram:{kappa}:uncentered" for kappa in kappas]
+    generator = np.random.default_rng(0)
+    write_study(folder / "study", games=["Pong"], arms=arms, seeds=2, episodes=40, metric_rows=8, generator=generator)
+    build(folder / "study", folder / "report", Options(replicates=100))
+    return folder / "report"
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gramian.errors import UserError
+from gramian.palette import order_arms
 from gramian.report import statistics
-from gramian.report.analysis import Options, analyse, order_arms
+from gramian.report.analysis import Options, analyse
 from gramian.report.reference import dopamine_curve, paper_table, title
 from gramian.report.tables import score_table
 from gramian.study.store import Planned, import_csv
@@ -243,3 +244,10 @@ def test_game_names_of_the_package_have_the_titles_of_the_package():
     assert {game.name: title(game.name) for game in games.GAMES.values()} == {
         game.name: game.title for game in games.GAMES.values()
     }
+
+
+def test_episodes_whose_return_is_no_number_are_left_out_and_counted():
+    one = study({("pong", "dqn", 0): [1.0, float("nan"), 3.0]})
+    analysis = analyse(one, FAST)
+    assert analysis.final["dqn"].item() == 2.0
+    assert "1 episode with a return that is no number: left out." in analysis.cautions

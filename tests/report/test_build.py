@@ -5,14 +5,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.synthetic_study import write_study
+from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
 from tests.report.conftest import HOSTILE
 
 FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "feature-norm", "feature-cross", "feature-std",
-           "sparsity"}  # fmt: skip
+           "grad-norm-body", "grad-norm-head", "td-error", "sparsity"}  # fmt: skip
 
 
 def test_a_report_is_a_page_figures_and_tables(small_report):
@@ -53,15 +53,20 @@ def test_plotly_is_there_once(small_report):
 
 def test_the_page_of_the_papers_size_is_below_15_mb(tmp_path):
     from gramian.report.analysis import analyse
-    from gramian.report.dynamics import dynamics
+    from gramian.report.dynamics import dynamics, growths
     from gramian.report.page import Page
+    from gramian.report.representation import read_representation
     from gramian.report.tables import score_table
     from gramian.study.store import read_study
 
-    study = read_study(write_study(tmp_path, episodes=300, metric_rows=80, generator=np.random.default_rng(0)))
+    generator = np.random.default_rng(0)
+    study = read_study(write_study(tmp_path / "study", episodes=300, metric_rows=80, generator=generator))
+    analyzed = write_analysis(tmp_path / "analysis", games=49, generator=generator)
     analysis = analyse(study, Options(replicates=100))
     features = dynamics(study, dict(zip(analysis.games, analysis.horizon.tolist(), strict=True)))
-    page = Page("the paper's size", study, analysis, features, score_table(analysis)).html()
+    trained = read_representation(analyzed, set(study.runs.select("game", "arm").iter_rows()))
+    whole = Page("the paper's size", study, analysis, features, score_table(analysis), growths(study), trained)
+    page = whole.html()
     assert (len(analysis.games), len(analysis.arms), len(analysis.seeds)) == (49, 3, 3)
     assert len(page.encode()) < 15e6
 

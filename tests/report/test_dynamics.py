@@ -2,7 +2,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gramian.report.dynamics import dynamics
+from gramian.report.dynamics import dynamics, growths
 from gramian.study.store import Study
 
 
@@ -20,7 +20,7 @@ def test_a_point_is_the_mean_over_seeds_of_the_means_of_its_bin():
     series = dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"]
     assert series.frames.tolist() == [590.0, 600.0]
     assert series.mean.tolist() == [1.0, 6.5]
-    assert (series.low.tolist(), series.high.tolist()) == ([1.0, 3.0], [1.0, 10.0])
+    np.testing.assert_allclose([series.low, series.high], [[np.nan, 3.0], [np.nan, 10.0]])
 
 
 def test_values_that_are_not_finite_are_left_out():
@@ -46,3 +46,24 @@ def test_runs_without_metrics_have_no_dynamics():
 def test_a_run_that_went_on_beyond_the_horizon_falls_into_the_last_bin():
     one = metrics_study({"a": [(700, 1.0)]})
     assert np.array_equal(dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"].frames, [600.0])
+
+
+def test_held_out_measures_stand_behind_those_of_the_batches():
+    metrics = metrics_study({"a": [(600, 1.0)]}).metrics
+    held = metrics_study({"a": [(600, 7.0)]}, "effective_rank").metrics
+    found = dynamics(Study(pl.DataFrame(), pl.DataFrame(), metrics, held_out=held), {"pong": 600.0})["pong"]
+    assert list(found) == ["feature_norm", "held_out.effective_rank"]
+    assert found["held_out.effective_rank"]["dqn"].mean.tolist() == [7.0]
+
+
+def test_growth_is_a_mean_over_the_runs_of_an_arm():
+    rows = [
+        {"run": run, "game": "pong", "arm": "dqn", "seed": 0, "frames": at, "grad_norm_head": np.e ** (at * factor),
+         "feature_norm": np.e**at, "td_error": 1.0}
+        for run, factor in (("a", 1.0), ("b", 3.0))
+        for at in (0, 1)
+    ]  # fmt: skip
+    found = growths(Study(pl.DataFrame(), pl.DataFrame(), pl.DataFrame(rows)))["pong"]["dqn"]
+    assert found["growth_log_head_gradient"].value == pytest.approx(2.0)
+    assert found["growth_log_feature_norm"].value == pytest.approx(1.0)
+    assert found["growth_log_td_error"].value == 0.0

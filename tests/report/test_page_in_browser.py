@@ -54,7 +54,7 @@ def open_page(browser):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-@pytest.mark.parametrize("which", ["small_report", "hostile_report"])
+@pytest.mark.parametrize("which", ["small_report", "hostile_report", "analyzed_report", "kappa_report"])
 def test_it_renders_with_no_error_and_no_request(open_page, request, which, view):
     opened = open_page(request.getfixturevalue(which), **VIEWS[view]).scroll_through()
     figures = opened.page.query_selector_all(".figure")
@@ -74,7 +74,7 @@ def test_the_game_selector_shows_the_chosen_game(open_page, small_report):
     page = open_page(small_report).scroll_through().page
     page.select_option("#game", label="Seaquest")
     assert page.evaluate("document.getElementById('game-figure').layout.title.text") == "Seaquest"
-    assert page.inner_text("#features-game") == "Seaquest"
+    assert page.locator("#features-game option:checked").inner_text() == "Seaquest"
     assert page.locator(".panel[aria-pressed=true] .name").inner_text() == "Seaquest"
 
 
@@ -177,6 +177,39 @@ def test_metrics_that_are_written_seldom_are_joined_by_lines(open_page, small_re
     traces = page.evaluate("document.getElementById('features-figure').data.map(t => [t.x.length, t.y.includes(null)])")
     assert traces
     assert all(trace == [20, False] for trace in traces)
+
+
+def test_every_selector_of_a_game_follows_the_others(open_page, analyzed_report):
+    page = open_page(analyzed_report).scroll_through().page
+    page.select_option("#representation-game", label="Pong")
+    assert page.input_value("#game") == page.input_value("#features-game") == "1"
+    page.select_option("#game", label="Seaquest")
+    assert page.is_visible("#representation-none")
+    assert page.is_hidden("#representation-body")
+
+
+def test_correlations_are_shown_for_each_arm_that_is_switched_on(open_page, analyzed_report):
+    page = open_page(analyzed_report).scroll_through().page
+    count = "() => document.getElementById('correlation-figure').data.length"
+    assert page.evaluate(count) == 3
+    page.uncheck("[data-arm='1']")
+    assert page.evaluate(count) == 2
+
+
+def test_the_chosen_kappa_of_each_penalty_is_ringed(open_page, kappa_report):
+    opened = open_page(kappa_report).scroll_through()
+    assert opened.names("kappa-figure") == ["gram", "l2", "gram:uncentered"]
+    rings = "() => document.getElementById('kappa-figure').data.filter(t => t.marker?.symbol === 'circle-open').length"
+    assert opened.page.evaluate(rings) == 3
+    opened.page.select_option("#kappa-score", "auc")
+    assert opened.page.evaluate(rings) == 3
+
+
+def test_a_penalty_is_switched_off_with_the_keyboard(open_page, kappa_report):
+    opened = open_page(kappa_report).scroll_through()
+    opened.page.focus("[data-penalty='l2']")
+    opened.page.keyboard.press("Space")
+    assert opened.names("kappa-figure") == ["gram", "gram:uncentered"]
 
 
 def test_hovering_shows_values(open_page, small_report):

@@ -12,8 +12,9 @@ from gramian.cli import main
 from gramian.deep.evaluation import make_player
 from gramian.deep.runs import load_run
 from gramian.deep.session import train
+from gramian.errors import UserError
 from gramian.representation import measures
-from gramian.representation.analysis import analyze
+from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.gather import gather
 from gramian.representation.streaming import MEASURES
@@ -173,3 +174,19 @@ def test_bad_input_is_refused_in_one_line_and_leaves_nothing(runs, tmp_path, cap
     assert message in error
     assert "\n" not in error
     assert not out.exists()
+
+
+def test_a_folder_stands_for_the_runs_below_it_that_have_come_to_their_end(tmp_path, capsys):
+    for name, state in (("b", "done"), ("a", "diverged"), ("c", "running")):
+        folder = tmp_path / "populations" / "p000" / name
+        folder.mkdir(parents=True)
+        (folder / "config.toml").touch()
+        (folder / "status.json").write_text(f'{{"state": "{state}"}}')
+    assert [path.name for path in run_folders(tmp_path)] == ["a", "b"]
+    assert capsys.readouterr().err == "1 runs have not come to their end and are left out: c\n"
+    assert run_folders(folder) == [folder]
+
+
+def test_a_folder_without_runs_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"nothing to analyze in .*: it holds no run"):
+        run_folders(tmp_path)

@@ -67,7 +67,7 @@ def test_arms_agree_with_those_of_the_learner(tmp_path):
 def test_a_learning_rate_of_its_own_makes_an_arm_of_its_own(tmp_path):
     make_run(tmp_path / "a")
     make_run(tmp_path / "b", extra="learning_rate = 0.001\n")
-    assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr=0.001"]
+    assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr 0.001"]
 
 
 def test_episodes_carry_their_run_and_the_raw_return(tmp_path):
@@ -260,3 +260,20 @@ def test_a_plan_that_is_none_is_refused(tmp_path):
     (tmp_path / "plan.json").write_text("[1]")
     with pytest.raises(UserError, match="is not the plan of a study"):
         read_planned(tmp_path)
+
+
+def test_two_points_of_a_curve_at_one_frame_are_refused_with_their_lines(tmp_path):
+    path = tmp_path / "theirs.csv"
+    path.write_text("arm,game,seed,frames,return\na,Pong,0,100,1\na,Pong,1,100,1\na,Pong,0,100,2\n")
+    with pytest.raises(UserError, match=r"line 4 of '.*': arm 'a', game 'Pong', seed 0 has a point at 100 .* line 2"):
+        import_csv(path, rows="points")
+    assert import_csv(path).episodes.height == 3
+
+
+def test_held_out_measures_are_read_where_there_are_any(tmp_path):
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.toml").write_text(f'game = "pong"\narm = "dqn"\nseed = {ord(name)}\npreset = "author"\n')
+    (tmp_path / "a" / "representation.csv").write_text("frames,effective_rank\n100,2.5\n")
+    assert read_study(tmp_path).held_out.select("run", "effective_rank").rows() == [("a", 2.5)]

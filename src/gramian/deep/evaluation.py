@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from gramian.deep.environments import EnvironmentOptions, Flavour, cores, make_engine, make_flavour_engine
 from gramian.deep.environments.engine import Engine
-from gramian.deep.observations import FrameStack
+from gramian.deep.playing import Players
 from gramian.deep.runs import Run, check_epsilon
 from gramian.deep.streams import Stream, bits, integers, uniform
 from gramian.errors import UserError
@@ -157,40 +156,33 @@ def _play(
     run: Run, engine: Engine, slots: int, episodes: int, epsilon: float, seed: int, progress: Progress
 ) -> list[PlayedGame]:
     numbers = np.full(slots, -1)  # of the game that each slot plays; -1 where there is none left for it
-    lengths, returns = np.zeros(slots, np.int64), np.zeros(slots)
+    returns = np.zeros(slots)
     taken: list[bytearray] = [bytearray() for _ in range(slots)]
-    stack = FrameStack(engine.observation, (1, slots))
-    frames = np.zeros((slots, *engine.observation.frame_shape), engine.observation.dtype)
     games: list[PlayedGame] = []
     begun = 0
 
-    # The emulators step all slots together, so that those without a game play one that nobody looks at.
-    begin = np.arange(slots)
+    def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
+        # The emulators step all slots together, so that those without a game play one that nobody looks at.
+        nonlocal begun
+        following = begun + np.arange(those.size)
+        numbers[those] = np.where(following < episodes, following, -1)
+        begun += those.size
+        returns[those] = 0.0
+        for slot in those.tolist():
+            taken[slot] = bytearray()
+        return _game_seeds(run, seed, numbers[those])
+
+    players = Players(engine, slots, begin)
     while len(games) < episodes:
-        if begin.size:
-            following = begun + np.arange(begin.size)
-            numbers[begin] = np.where(following < episodes, following, -1)
-            begun += begin.size
-            frames[begin] = engine.start(begin, _game_seeds(run, seed, numbers[begin]))
-            lengths[begin], returns[begin] = 0, 0.0
-            for slot in begin.tolist():
-                taken[slot] = bytearray()
-        started = torch.from_numpy(np.isin(np.arange(slots), begin))
-        stack.push(torch.from_numpy(frames)[None], started[None])
-
-        actions = run.q_values(stack.observations[0]).argmax(1).cpu().numpy()
-        draws = bits(run.spec.seed, Stream.EVALUATE, seed, numbers, lengths)
+        observations, _ = players.observe()
+        actions = run.q_values(observations).argmax(1).cpu().numpy()
+        draws = bits(run.spec.seed, Stream.EVALUATE, seed, numbers, players.lengths)
         actions = np.where(uniform(draws) < epsilon, integers(draws, engine.actions), actions)
-        engine.send(actions)
-        outcome = engine.recv()
-
-        frames[:] = outcome.frames
-        lengths += 1
+        outcome, ended = players.step(actions)
         returns += outcome.rewards
         for slot, action in enumerate(actions.tolist()):
             taken[slot].append(action)
-        (begin,) = np.nonzero(outcome.terminated | (lengths >= engine.max_episode_steps))
-        for slot in begin[numbers[begin] >= 0].tolist():
+        for slot in ended[numbers[ended] >= 0].tolist():
             games.append(
                 PlayedGame(
                     episode=int(numbers[slot]),

@@ -9,6 +9,7 @@ import hashlib
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gramian.deep.config import Config
@@ -16,7 +17,7 @@ from gramian.deep.environments import EnvironmentOptions, cores, make_engine
 from gramian.deep.games import Game
 from gramian.deep.learner import Learner
 from gramian.deep.networks import forward
-from gramian.deep.observations import FrameStack
+from gramian.deep.playing import Players
 from gramian.deep.streams import Stream, bits, integers
 from gramian.representation.streaming import FeatureStatistics
 
@@ -41,37 +42,30 @@ def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tens
     >>> held_out_states(find_game("minatar/breakout"), EnvironmentOptions(), 100).shape
     torch.Size([100, 4, 10, 10])
     """
-    players = min(PLAYERS, count)
-    engine = make_engine(game, players, options, min(players, cores()))
-    everyone = np.arange(players)
-    episodes, lengths = np.full(players, -1), np.zeros(players, np.int64)
-    stack = FrameStack(engine.observation, (1, players))
-    frames = np.zeros((players, *engine.observation.frame_shape), engine.observation.dtype)
+    slots = min(PLAYERS, count)
+    engine = make_engine(game, slots, options, min(slots, cores()))
+    everyone, episodes = np.arange(slots), np.full(slots, -1)
+
+    def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
+        episodes[those] += 1
+        return (bits(0, Stream.HELD_OUT, those, episodes[those], 0) >> np.uint64(33)).astype(np.int64)
+
+    players = Players(engine, slots, begin)
     kept: list[Tensor] = []
     known: set[bytes] = set()
-    begin, step = everyone, 0
-    patience = PATIENCE * SPACING_AGENT_STEPS * -(-count // players)
+    step = 0
+    patience = PATIENCE * SPACING_AGENT_STEPS * -(-count // slots)
     try:
         while len(kept) < count:
-            if begin.size:
-                episodes[begin] += 1
-                lengths[begin] = 0
-                seeds = bits(0, Stream.HELD_OUT, begin, episodes[begin], 0) >> np.uint64(33)
-                frames[begin] = engine.start(begin, seeds.astype(np.int64))
-            observations = stack.push(torch.from_numpy(frames)[None], torch.from_numpy(np.isin(everyone, begin))[None])
+            observations, _ = players.observe()
             step += 1
             if step % SPACING_AGENT_STEPS == 0:
-                for state in observations[0]:
+                for state in observations:
                     content = hashlib.blake2b(state.numpy().tobytes(), digest_size=16).digest()
                     if content not in known or step > patience:
                         known.add(content)
                         kept.append(state.clone())
-            lengths += 1
-            actions = integers(bits(0, Stream.HELD_OUT, everyone, episodes, lengths), engine.actions)
-            engine.send(actions)
-            outcome = engine.recv()
-            frames[:] = outcome.frames
-            (begin,) = np.nonzero(outcome.terminated | (lengths >= engine.max_episode_steps))
+            players.step(integers(bits(0, Stream.HELD_OUT, everyone, episodes, players.lengths + 1), engine.actions))
     finally:
         engine.close()
     return torch.stack(kept[:count])

@@ -1,19 +1,22 @@
 """From a study's tables to every number that the report shows."""
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
 
 from gramian.errors import UserError, unknown
+from gramian.palette import order_arms
 from gramian.report import reference, statistics
 from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.statistics import Array, Count, Interval
+from gramian.report.sweep import Sweep, find_sweep
 from gramian.study.store import Planned, Study
+
+MOST_SHOWN = 8
+"""Arms that a figure shows at once, unless its reader asks for more."""
 
 
 @dataclass(frozen=True)
@@ -112,10 +115,19 @@ class Analysis:
     """Runs that did not finish: run, game, arm, seed, state, reason."""
     cautions: list[str] = field(default_factory=list)
     """What a reader has to know before the numbers: too few seeds, missing cells, mixed settings."""
+    sweep: Sweep | None = None
+    """The choice of κ, where a penalty has a grid of it."""
 
     def grid(self, game: int) -> Array:
         """Frames of the points of a game's curves ``[K]``."""
         return frame_grid(self.horizon[game])
+
+    def shown(self) -> list[str]:
+        """Arms that figures begin with: all where they are few, else the baseline and the chosen κ of each penalty."""
+        if len(self.arms) <= MOST_SHOWN or self.sweep is None:
+            return self.arms[:MOST_SHOWN]
+        chosen = {penalty.chosen.arm for penalty in self.sweep.penalties} | {self.options.baseline}
+        return [arm for arm in self.arms if arm in chosen][:MOST_SHOWN]
 
     def has_baseline(self) -> bool:
         """Whether the study has the arm that the others are compared with."""
@@ -151,7 +163,7 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
     """
     runs = study.runs
     _no_duplicates(runs)
-    arms = order_arms(runs["arm"].unique().to_list(), options.baseline)
+    arms = order_arms(runs["arm"].to_list(), options.baseline)
     if options.baseline not in arms and options.baseline != Options.baseline:
         raise unknown("baseline arm", options.baseline, arms)
     games = sorted(runs["game"].unique().to_list(), key=lambda game: (reference.title(game).lower(), game))
@@ -176,35 +188,14 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
             if arm != options.baseline:
                 comparisons[arm] = _compare(tables, arm, options, generator)
     missing = _missing(runs, planned or Planned())
+    sweep = find_sweep(
+        study, tables, arms, options.baseline, options.replicates, np.random.default_rng([options.seed, 1])
+    )
     return Analysis(
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
-        find_cautions(study, tables, arms, common, missing, options.baseline),
+        find_cautions(study, tables, arms, common, missing, options.baseline, sweep), sweep,
     )  # fmt: skip
-
-
-_KIND_ORDER = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
-
-
-def order_arms(arms: Sequence[str], baseline: str) -> list[str]:
-    """The baseline first, then the kinds of arms as the documentation lists them, by rising κ; then all others.
-
-    Examples
-    --------
-    >>> order_arms(["l2:1.0", "gram:10.24", "gram:2.0", "mine", "dqn"], "dqn")
-    ['dqn', 'gram:2.0', 'gram:10.24', 'l2:1.0', 'mine']
-    """
-
-    def rank(arm: str) -> tuple[object, ...]:
-        kind = arm.partition(":")[0]
-        natural = [
-            (0, float(part), "") if re.fullmatch(r"\d+(\.\d+)?", part) else (1, 0.0, part)
-            for part in re.split(r"(\d+(?:\.\d+)?)", arm)
-        ]
-        known = _KIND_ORDER.index(kind) if kind in _KIND_ORDER else len(_KIND_ORDER)
-        return (arm != baseline, known, natural)
-
-    return sorted(arms, key=rank)
 
 
 def _curve_interval(curves: Array, generator: np.random.Generator) -> Interval:

@@ -6,11 +6,14 @@ from pathlib import Path
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
-from gramian.report.dynamics import dynamics
+from gramian.report.dynamics import dynamics, growths
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
+from gramian.report.representation import find_analysis, read_representation
 from gramian.report.section import Section
+from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
+from gramian.representation import figures as representation_figures
 from gramian.study.store import read_planned, read_study
 
 
@@ -19,6 +22,7 @@ def build(
     out: str | Path,
     options: Options | None = None,
     *,
+    analysis_folder: str | Path | None = None,
     before: Sequence[Section] = (),
     after: Sequence[Section] = (),
 ) -> Path:
@@ -29,10 +33,13 @@ def build(
     folder
         Of a study, a population, a run or an import: whatever `gramian.study.store.read_study` reads.
     out
-        Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``; it may lie inside
-        ``folder``.
+        Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, and ``kappa.csv`` where
+        the study has a grid of κ; it may lie inside ``folder``.
     options
         Human table, baseline, bootstrap and title.
+    analysis_folder
+        What ``gramian analyze`` has written of the study's runs; ``folder/analysis``, where there is one, unless it is
+        given.
     before, after
         Further sections of the page, before those of the study and after its results.
 
@@ -44,7 +51,7 @@ def build(
     Raises
     ------
     UserError
-        If the study cannot be read, or ``out`` cannot be written.
+        If the study or its analysis cannot be read, or ``out`` cannot be written.
 
     Examples
     --------
@@ -63,6 +70,9 @@ def build(
     study = read_study(folder)
     planned = read_planned(folder)
     analysis = analyse(study, options, planned)
+    analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
+    cells = set(study.runs.select("game", "arm").iter_rows())
+    representation = None if analyzed is None else read_representation(analyzed, cells)
     target = output_folder(out)
     horizon = dict(zip(analysis.games, analysis.horizon.tolist(), strict=True))
     features = dynamics(study, horizon)
@@ -72,12 +82,19 @@ def build(
             analysis.scores.write_csv(temporary)
         replace_text(target / "table.md", markdown(table, analysis.cautions))
         replace_text(target / "table.tex", latex(table, analysis.cautions))
+        if analysis.sweep is not None:
+            with replacing(target / "kappa.csv") as temporary:
+                sweep_table(analysis.sweep).write_csv(temporary)
         draw_figures(analysis, features, target / "figures")
+        if analyzed is not None:
+            place = target / "figures" / "representation"
+            representation_figures.draw(analyzed, place, formats=("png", "svg"), arms=analysis.arms)
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
-        replace_text(
-            target / "index.html", Page(title, study, analysis, features, table, before=before, after=after).html()
+        page = Page(
+            title, study, analysis, features, table, growths(study), representation, planned, before=before, after=after
         )
+        replace_text(target / "index.html", page.html())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot write the report to '{target}': {reason}") from error

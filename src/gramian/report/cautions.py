@@ -7,11 +7,18 @@ import polars as pl
 
 from gramian.report import reference, statistics
 from gramian.report.scores import Scores
+from gramian.report.sweep import Sweep
 from gramian.study.store import Study
 
 
 def find_cautions(
-    study: Study, tables: Scores, arms: list[str], common: list[int], missing: pl.DataFrame, baseline: str
+    study: Study,
+    tables: Scores,
+    arms: list[str],
+    common: list[int],
+    missing: pl.DataFrame,
+    baseline: str,
+    sweep: Sweep | None = None,
 ) -> list[str]:
     """Sentences about a study, the gravest first: few seeds, missing cells, unknown references, mixed settings.
 
@@ -25,12 +32,15 @@ def find_cautions(
         Runs that did not finish.
     baseline
         Arm that the others are compared with.
+    sweep
+        The choice of κ, where there is one.
     """
     return [
         *_about_seeds(tables, arms),
         *_about_missing(tables, missing),
         *_about_references(tables, common),
         *_about_settings(study, tables, arms, baseline),
+        *_about_sweep(tables, sweep),
     ]
 
 
@@ -47,7 +57,7 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
                 f"{_plural(alone, 'cell')} (game and arm) with one finished seed: no interval is given there, and its "
                 "spread is unknown."
             )
-        if scored.max() < statistics.FEW_SEEDS:
+        if statistics.FEWEST_SEEDS <= scored.max() < statistics.FEW_SEEDS:
             said.append(
                 f"At most {_plural(int(scored.max()), 'seed')} a cell: percentile intervals from so few runs are "
                 f"narrower than they should be (from about {statistics.FEW_SEEDS} on they can be trusted). "
@@ -74,6 +84,8 @@ def _about_missing(tables: Scores, missing: pl.DataFrame) -> list[str]:
             f"{_plural(diverged, 'run')} diverged and {_count(diverged)} as random play from there on, in the final "
             "score and in the area under the curve."
         )
+    if tables.not_numbers:
+        said.append(f"{_plural(tables.not_numbers, 'episode')} with a return that is no number: left out.")
     if tables.unscored:
         said.append(
             f"{_plural(len(tables.unscored), 'finished run')} cannot be scored (no episode ended, or it diverged and "
@@ -139,6 +151,23 @@ def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str
             f"Atari runs are {frames} frames long; the paper's columns and Dopamine's are at "
             f"{reference.PAPER_FRAMES:,} frames."
         )
+    return said
+
+
+def _about_sweep(tables: Scores, sweep: Sweep | None) -> list[str]:
+    if sweep is None:
+        return []
+    said: list[str] = []
+    left_out = [reference.title(game) for at, game in enumerate(tables.games) if at not in sweep.games]
+    if left_out:
+        said.append(f"The choice of κ leaves out {_listed(left_out)}: not every κ has a finished run there.")
+    if not sweep.grids_agree:
+        said.append(
+            "The penalties were not tried at the same κ with as many runs: the choice of κ is not at equal effort."
+        )
+    edge = [penalty.name for penalty in sweep.penalties if penalty.at_edge]
+    if edge:
+        said.append(f"The best κ of {_listed(edge)} is at an end of the grid: a better one may lie outside.")
     return said
 
 

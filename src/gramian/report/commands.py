@@ -31,6 +31,8 @@ class ReportOptions:
     """Of the bootstrap."""
     title: str = ""
     """Of the page; the study's own where it is left away."""
+    analysis: Path | None = None
+    """What 'gramian analyze' has written of these runs; FOLDER/analysis, where there is one, unless it is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +50,7 @@ class ImportOptions:
 def report_command(options: ReportOptions) -> int:
     """Write the report of a study: a page, figures and tables."""
     chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title)
-    page = build(options.folder, options.out, chosen)
+    page = build(options.folder, options.out, chosen, analysis_folder=options.analysis)
     print(f"report in {page}", file=sys.stderr)
     return 0
 
@@ -57,4 +59,7 @@ def import_command(options: ImportOptions) -> int:
     """Import a tidy table of somebody else, so that it can be reported like a study."""
     study = write_import(options.table, options.out, rows=options.rows)
     print(f"{study.runs.height:,} runs, {study.episodes.height:,} rows in {options.out}", file=sys.stderr)
+    repeated = study.episodes.height - study.episodes.unique().height
+    if repeated:  # games that are played side by side may end at the same frame with the same return
+        print(f"{repeated:,} rows repeat another one; each counts as an episode of its own", file=sys.stderr)
     return 0

@@ -13,12 +13,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gramian.files import output_folder, replacing
+from gramian.palette import Style, arm_styles, kind_of
 from gramian.progress import Progress
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.dynamics import FEATURE_METRICS, LABELS, Dynamics
+from gramian.report.dynamics import FIGURES, LABELS, Dynamics
+from gramian.report.html import counted
 from gramian.report.statistics import Array, Interval
-from gramian.report.styles import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, Style, arm_styles
+from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
 
 _RC: Any = {
@@ -46,9 +48,13 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
         jobs["profiles"] = lambda: profiles(analysis)
     if any(np.isfinite(comparison.gain.estimate).any() for comparison in analysis.comparisons.values()):
         jobs["auc-gain"] = lambda: auc_gains(analysis)
-    for metric in FEATURE_METRICS:
+    if (sweep := analysis.sweep) is not None:
+        jobs["kappa"] = lambda: kappa_choice(sweep, analysis.options.baseline)
+    for metric in FIGURES:
         if any(metric in by for by in dynamics.values()):
-            jobs[metric.replace("_", "-")] = lambda metric=metric: metric_grid(analysis, dynamics, metric)  # type: ignore[misc]
+            jobs[metric.replace("_", "-").replace(".", "-")] = lambda metric=metric: metric_grid(
+                analysis, dynamics, metric
+            )  # type: ignore[misc]
     folder = output_folder(out)
     written = []
     with matplotlib.rc_context(_RC), Progress(len(jobs), "figures", unit="figure") as progress:
@@ -64,7 +70,7 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
 
 def learning_curves(analysis: Analysis) -> Figure:
     """All games as one grid of panels, with the paper's final scores and Dopamine's curves."""
-    styles = arm_styles(analysis.arms)
+    styles = _shown_styles(analysis)
 
     def draw(axes: Axes, at: int) -> None:
         game, frames = analysis.games[at], analysis.grid(at)
@@ -72,10 +78,10 @@ def learning_curves(analysis: Analysis) -> Figure:
             _line(axes, frames, _at(analysis.curve_intervals[arm], at), style)
         row = reference.atari(game)
         if row is not None:
-            for arm in analysis.arms:
-                column = reference.PAPER_ARMS.get(arm.partition(":")[0])
+            for arm in styles:
+                column = reference.PAPER_ARMS.get(kind_of(arm))
                 if column:
-                    marker = MATPLOTLIB_MARKERS[styles[arm].marker]
+                    marker = styles[arm].symbol
                     axes.plot(
                         frames[-1] * 1.04, float(row[column]), marker, color=styles[arm].color, markersize=4,
                         markerfacecolor="none", clip_on=False,
@@ -95,12 +101,12 @@ def learning_curves(analysis: Analysis) -> Figure:
 
 
 def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
-    """One metric of the features on every game: mean over seeds and their range."""
-    styles = arm_styles(analysis.arms)
+    """One metric of the features on every game: mean over seeds and its standard error."""
+    styles = _shown_styles(analysis)
 
     def draw(axes: Axes, at: int) -> None:
         by_arm = dynamics.get(analysis.games[at], {}).get(metric, {})
-        for arm in (arm for arm in analysis.arms if arm in by_arm):
+        for arm in (arm for arm in styles if arm in by_arm):
             series = by_arm[arm]
             _line(axes, series.frames, Interval(series.mean, series.low, series.high), styles[arm])
 
@@ -109,15 +115,15 @@ def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
 
 def aggregate_curves(analysis: Analysis) -> Figure:
     """Median and IQM of the human-normalised learning curves."""
-    styles = arm_styles(analysis.arms)
+    styles = _shown_styles(analysis)
     figure = Figure(figsize=(8, 3.4), layout="constrained")
     share = np.linspace(0, 100, len(analysis.grid(0)) + 1)[1:]
     for axes, name, label in zip(
         figure.subplots(1, 2), ("median_curve", "iqm_curve"), ("median", "interquartile mean"), strict=True
     ):
-        for arm, aggregate in analysis.aggregates.items():
-            _line(axes, share, getattr(aggregate, name), styles[arm], arm)
-        axes.set_title(f"{label}, {len(analysis.common)} games", loc="left")
+        for arm in (arm for arm in styles if arm in analysis.aggregates):
+            _line(axes, share, getattr(analysis.aggregates[arm], name), styles[arm], arm)
+        axes.set_title(f"{label}, {counted(len(analysis.common), 'game')}", loc="left")
         axes.set_xlabel("% of the frames of a run")
         axes.set_ylabel(f"human-normalised ({analysis.options.human})")
     axes.legend(frameon=False)
@@ -126,11 +132,11 @@ def aggregate_curves(analysis: Analysis) -> Figure:
 
 def profiles(analysis: Analysis) -> Figure:
     """Share of runs above each human-normalised score."""
-    styles = arm_styles(analysis.arms)
+    styles = _shown_styles(analysis)
     figure = Figure(figsize=(5.2, 3.4), layout="constrained")
     axes = figure.subplots()
-    for arm, aggregate in analysis.aggregates.items():
-        _line(axes, analysis.thresholds, aggregate.profile, styles[arm], arm)
+    for arm in (arm for arm in styles if arm in analysis.aggregates):
+        _line(axes, analysis.thresholds, analysis.aggregates[arm].profile, styles[arm], arm)
     axes.set_xlabel(f"human-normalised final score τ ({analysis.options.human})")
     axes.set_ylabel("share of runs above τ")
     axes.set_ylim(0, 1)
@@ -140,8 +146,8 @@ def profiles(analysis: Analysis) -> Figure:
 
 def auc_gains(analysis: Analysis) -> Figure:
     """AUC gain over the baseline of every game, one column for each arm, sorted by the first."""
-    styles = arm_styles(analysis.arms)
-    comparisons = analysis.comparisons
+    styles = _shown_styles(analysis)
+    comparisons = {arm: comparison for arm, comparison in analysis.comparisons.items() if arm in styles}
     games = len(analysis.games)
     figure = Figure(figsize=(3.2 * len(comparisons) + 1.2, max(2.2, 0.17 * games + 1.2)), layout="constrained")
     first = np.nan_to_num(next(iter(comparisons.values())).gain.estimate, nan=-np.inf)
@@ -165,6 +171,44 @@ def auc_gains(analysis: Analysis) -> Figure:
         axes.set_yticks(np.arange(games), [reference.title(analysis.games[at]) for at in order])
         axes.set_ylim(-0.6, games - 0.4)
     return figure
+
+
+def kappa_choice(sweep: Sweep, baseline: str) -> Figure:
+    """Score against κ, the centred penalties beside the uncentred ones; a ring is around the chosen κ."""
+    styles = arm_styles(list(dict.fromkeys(kind_of(penalty.name) for penalty in sweep.penalties)))
+    groups: list[tuple[str, list[Penalty]]] = [
+        ("centred, or without centring", [penalty for penalty in sweep.penalties if penalty.centered]),
+        ("uncentred", [penalty for penalty in sweep.penalties if not penalty.centered]),
+    ]
+    groups = [(title, own) for title, own in groups if own]
+    figure = Figure(figsize=(4.6 * len(groups) + 1, 3.8), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(groups), sharey=True))
+    for axes, (title, penalties) in zip(panels, groups, strict=True):
+        if sweep.baseline is not None:
+            estimate, low, high = (float(end) for end in sweep.baseline)
+            axes.axhline(estimate, color="black", linewidth=0.9, label=baseline)
+            axes.axhspan(low, high, color="black", alpha=0.1, linewidth=0)
+        for penalty in penalties:
+            style = styles[kind_of(penalty.name)]
+            kappas = np.array([setting.kappa for setting in penalty.settings])
+            scores = Interval(*(np.array([float(s.score[end]) for s in penalty.settings]) for end in range(3)))
+            _line(axes, kappas, scores, style, penalty.name, every=1)
+            chosen = penalty.chosen
+            axes.plot(chosen.kappa, float(chosen.score.estimate), "o", markersize=10, markerfacecolor="none",
+                      markeredgecolor=style.color, markeredgewidth=1.4)  # fmt: skip
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_xlabel("κ")
+        axes.set_title(title, loc="left")
+        axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
+    panels[0].set_ylabel(f"score: 0 worst arm, 1 best arm; {counted(len(sweep.games), 'game')}")
+    return figure
+
+
+def _shown_styles(analysis: Analysis) -> dict[str, Style]:
+    """Looks of the arms that the figures show; those that are left out keep theirs."""
+    styles = arm_styles(analysis.arms)
+    return {arm: styles[arm] for arm in analysis.shown()}
 
 
 def robust_limit(percent: Array) -> float:
@@ -202,13 +246,15 @@ def _grid(
         axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(_frames_label))
         axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
     handles = [
-        Line2D([], [], color=style.color, linestyle=MATPLOTLIB_DASHES[style.dash], label=arm,
-               marker=MATPLOTLIB_MARKERS[style.marker], markersize=4)
+        Line2D([], [], color=style.color, linestyle=style.linestyle, label=arm,
+               marker=style.symbol, markersize=4)
         for arm, style in styles.items()
     ]  # fmt: skip
     figure.legend(handles=[*handles, *extra], loc="upper center", ncols=min(6, len(handles) + len(extra)),
                   frameon=False)  # fmt: skip
-    figure.supxlabel("frames", fontsize=8, y=0.05 / height)
+    left_out = len(analysis.arms) - len(styles)
+    note = f"frames ({len(styles)} of {len(analysis.arms)} arms; the page has all)" if left_out else "frames"
+    figure.supxlabel(note, fontsize=8, y=0.05 / height)
     figure.supylabel(label, fontsize=8, x=0.05 / width)
     return figure
 
@@ -220,10 +266,10 @@ def _frames_label(frames: float, _position: int | None) -> str:
     return f"{frames:g}"
 
 
-def _line(axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None) -> None:
+def _line(axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None, every: int = 0) -> None:
     axes.plot(
-        x, interval.estimate, color=style.color, linestyle=MATPLOTLIB_DASHES[style.dash], linewidth=1.1, label=label,
-        marker=MATPLOTLIB_MARKERS[style.marker], markevery=max(1, len(x) // 5), markersize=3,
+        x, interval.estimate, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label,
+        marker=style.symbol, markevery=every or max(1, len(x) // 5), markersize=3,
     )  # fmt: skip
     axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
 

@@ -22,7 +22,7 @@
     return value.toFixed(size >= 10 || value === 0 ? 1 : 2);
   };
   const percent = (value) => (value === null ? "–" : (value > 0 ? "+" : "") + (100 * value).toFixed(1) + " %");
-  const shown = new Set(meta.arms.map((_, at) => at).filter((at) => at < meta.shown));
+  const shown = new Set(meta.shown);
   const overlay = { bands: true, seeds: false, paper: true, dopamine: true };
   let game = 0;
 
@@ -53,6 +53,7 @@
     linecolor: rule(), automargin: true, ...more });
   const layout = (more) => ({ paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { color: ink(), family: "system-ui, sans-serif", size: 13 }, margin: { l: 10, r: 20, t: 30, b: 10 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: dark() ? "#a4adb8" : "#59616b", activecolor: ink() },
     showlegend: false, hovermode: "x unified", dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
     hoverlabel: { bgcolor: dark() ? "#1d2228" : "#ffffff", font: { color: ink() } }, ...more });
   const draw = (id, traces, more) => Plotly.react($(id), traces, layout(more), config);
@@ -120,12 +121,14 @@
   };
   const choose = (at) => {
     game = (at + meta.games.length) % meta.games.length;
-    $("game").value = String(game);
+    document.querySelectorAll("[data-game]").forEach((select) => { select.value = String(game); });
     document.querySelectorAll(".panel").forEach((panel, k) => panel.setAttribute("aria-pressed", String(k === game)));
     drawGame();
-    if (drawn.has("features")) drawFeatures();
+    for (const [id, own] of Object.entries({ features: drawFeatures, "growth-figure": drawGrowth, representation: drawRepresentation })) {
+      if (drawn.has(id)) own();
+    }
   };
-  $("game").addEventListener("change", (event) => choose(Number(event.target.value)));
+  document.querySelectorAll("[data-game]").forEach((select) => select.addEventListener("change", (event) => choose(Number(event.target.value))));
   $("previous").addEventListener("click", () => choose(game - 1));
   $("next").addEventListener("click", () => choose(game + 1));
 
@@ -134,11 +137,10 @@
   const SHAPES = { circle: "M-3 0a3 3 0 1 0 6 0a3 3 0 1 0-6 0Z", square: "M-3-3H3V3H-3Z", "triangle-up": "M0-3.5L3.5 3H-3.5Z",
     diamond: "M0-4L4 0L0 4L-4 0Z", x: "M-3-3L3 3M3-3L-3 3", cross: "M0-3.5V3.5M-3.5 0H3.5",
     "triangle-down": "M0 3.5L3.5-3H-3.5Z", star: "M0-4L1 -1H4L1.6 .9L2.5 4L0 2L-2.5 4L-1.6 .9L-4-1H-1Z" };
-  const swatch = (at, open = false) => {
+  const swatch = (look, hue, open = false) => {
     const svg = make("svg", { width: 34, height: 14, viewBox: "-17 -7 34 14", "aria-hidden": "true" });
-    const stroke = `stroke:var(--arm${at})`;
-    svg.append(make("path", { d: "M-16 0H16", "stroke-width": 2, "stroke-dasharray": DASHES[meta.arms[at].dash], style: stroke }));
-    svg.append(make("path", { d: SHAPES[meta.arms[at].marker], "stroke-width": 1.2, style: `${stroke};fill:${open ? "none" : `var(--arm${at})`}` }));
+    svg.append(make("path", { d: "M-16 0H16", "stroke-width": 2, "stroke-dasharray": DASHES[look.dash], style: `stroke:${hue}` }));
+    svg.append(make("path", { d: SHAPES[look.marker], "stroke-width": 1.2, style: `stroke:${hue};fill:${open ? "var(--ground)" : hue}` }));
     return svg;
   };
   const drawPanels = () => {
@@ -217,43 +219,136 @@
         text: percent(series.e[k]) + (Math.abs(x[i]) > limit ? " ›" : "") })) });
   };
 
+  // ---- the choice of κ ------------------------------------------------------------------------------------------
+  const silent = new Set(); // penalties that are switched off
+  const drawKappa = () => {
+    const own = data("kappa"), which = $("kappa-score").value, traces = [];
+    const groups = [["centred, or without centring", true], ["uncentred", false]].filter(([, centered]) => own.penalties.some((p) => p.centered === centered));
+    const stacked = narrow() && groups.length > 1, more = { hovermode: "closest", annotations: [], shapes: [], height: stacked ? 640 : 400,
+      margin: { l: 45, r: 20, t: 30, b: 10 } };
+    groups.forEach(([title, centered], k) => {
+      const tag = k ? "2" : "", axes = { xaxis: "x" + tag, yaxis: "y" + tag };
+      const across = stacked || groups.length === 1 ? [0, 1] : k ? [0.53, 1] : [0, 0.47];
+      const down = stacked ? (k ? [0, 0.43] : [0.57, 1]) : [0, 1];
+      more["xaxis" + tag] = axis("κ", { type: "log", domain: across, anchor: "y" + tag, exponentformat: "none", dtick: 1 });
+      more["yaxis" + tag] = axis(k && !stacked ? "" : narrow() ? "score" : "score: 0 worst arm, 1 best arm", { domain: down, anchor: "x" + tag, matches: k ? "y" : undefined });
+      more.annotations.push({ text: title, x: across[0], y: down[1], xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false });
+      if (own.baseline[which]) {
+        const [level, low, high] = own.baseline[which], spread = { xref: "x" + tag + " domain", yref: "y" + tag, x0: 0, x1: 1 };
+        more.shapes.push({ type: "line", ...spread, y0: level, y1: level, line: { color: ink(), width: 1 } });
+        if (low !== null) more.shapes.push({ type: "rect", ...spread, y0: low, y1: high, fillcolor: ink(), opacity: 0.1, line: { width: 0 } });
+        more.annotations.push({ text: plain(meta.baseline), x: across[1], xref: "paper", y: level, yref: "y" + tag, xanchor: "right", yanchor: "bottom", showarrow: false });
+      }
+      for (const penalty of own.penalties.filter((p) => p.centered === centered && !silent.has(p.name))) {
+        const hue = dark() ? penalty.dark : penalty.color, series = penalty[which], at = penalty.chosen[which];
+        if (overlay.bands && series.l) {
+          const edge = { x: penalty.x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", ...axes };
+          traces.push({ ...edge, y: series.l }, { ...edge, y: series.h, fill: "tonexty", fillcolor: faint(hue) });
+        }
+        const text = penalty.x.map((kappa, i) => `κ = ${kappa}: ${score(series.m[i])}` + (series.l ? ` [${score(series.l[i])}, ${score(series.h[i])}]` : "") +
+          (penalty.norm[i] === null ? "" : `<br>feature norm ${score(penalty.norm[i])}`));
+        traces.push({ x: penalty.x, y: series.m, mode: "lines+markers", name: plain(penalty.name), customdata: text,
+          hovertemplate: "%{customdata}<extra>" + plain(penalty.name) + "</extra>", line: { color: hue, dash: penalty.dash, width: 2 },
+          marker: { symbol: penalty.marker + (centered ? "" : "-open"), size: 8, color: hue }, ...axes });
+        traces.push({ x: [penalty.x[at]], y: [series.m[at]], mode: "markers", hoverinfo: "skip",
+          marker: { symbol: "circle-open", size: 17, color: hue, line: { width: 2 } }, ...axes });
+      }
+    });
+    draw("kappa-figure", traces, more);
+  };
+
   // ---- the features ---------------------------------------------------------------------------------------------
-  const drawFeatures = () => {
-    const own = data("features")[game], names = Object.keys(own);
-    $("features-none").hidden = names.length > 0;
-    $("features-figure").hidden = !names.length;
-    $("features-game").textContent = meta.games[game];
-    if (!names.length) return;
-    const columns = narrow() ? 1 : Math.min(3, names.length), rows = Math.ceil(names.length / columns);
-    const traces = [], more = { height: 20 + 210 * rows, hovermode: "x", annotations: [], margin: { l: columns > 1 ? 10 : 45, r: 10, t: 10, b: 10 } };
-    names.forEach((name, k) => {
+  // A grid of panels: each has a title, the traces of its arms and, where they differ from the rule, its axes.
+  const drawGrid = (id, panels, height = 210) => {
+    const columns = narrow() ? 1 : Math.min(3, panels.length), rows = Math.ceil(panels.length / columns);
+    const traces = [], more = { height: 20 + height * rows, hovermode: "x", annotations: [], margin: { l: columns > 1 ? 10 : 45, r: 10, t: 10, b: 10 } };
+    panels.forEach((panel, k) => {
       const column = k % columns, row = Math.floor(k / columns), tag = k ? String(k + 1) : "";
       const left = (column + (columns > 1 ? 0.13 : 0.02)) / columns, right = (column + 0.98) / columns;
-      const top = 1 - (row + 0.14) / rows, bottom = 1 - (row + 0.86) / rows;
-      const series = own[name].arms;
-      for (const [key, values] of Object.entries(series)) {
-        if (shown.has(Number(key))) traces.push(...lines(Number(key), values.x ?? grid(data("curves")[game].horizon, values.m.length), values, { xaxis: "x" + tag, yaxis: "y" + tag }));
-      }
-      more["xaxis" + tag] = axis("", { domain: [left, right], anchor: "y" + tag, tickfont: { size: 10 }, nticks: 5,
-        automargin: false, range: [0, data("curves")[game].horizon * 1.02] });
-      more["yaxis" + tag] = axis("", { domain: [bottom, top], anchor: "x" + tag, tickfont: { size: 10 }, automargin: false, nticks: 5,
-        type: own[name].log ? "log" : "linear", exponentformat: "power" });
-      more.annotations.push({ text: plain(meta.labels[name]) + (own[name].log ? " (log)" : ""), x: left, y: top, xref: "paper", yref: "paper",
+      const top = 1 - (row + 0.14) / rows, bottom = 1 - (row + (panel.x?.title ? 0.8 : 0.86)) / rows;
+      traces.push(...panel.traces({ xaxis: "x" + tag, yaxis: "y" + tag }));
+      const small = { tickfont: { size: 10 }, nticks: 5, automargin: false };
+      const { title = "", ...horizontal } = panel.x ?? {};
+      more["xaxis" + tag] = { ...axis("", { domain: [left, right], anchor: "y" + tag, ...small, ...horizontal }), title: { text: title, standoff: 4, font: { size: 11 } } };
+      more["yaxis" + tag] = axis("", { domain: [bottom, top], anchor: "x" + tag, ...small, exponentformat: "power", ...panel.y });
+      more.annotations.push({ text: plain(panel.title), x: left, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom",
+        showarrow: false, font: { size: 12 } });
+    });
+    draw(id, traces, more);
+  };
+  const ofArms = (series, traces) => (axes) => Object.entries(series).filter(([key]) => shown.has(Number(key))).flatMap(([key, values]) => traces(Number(key), values, axes));
+
+  const drawFeatures = () => {
+    const own = data("features")[game], names = Object.keys(own), horizon = data("curves")[game].horizon;
+    $("features-none").hidden = names.length > 0;
+    $("features-figure").hidden = !names.length;
+    if (!names.length) return;
+    drawGrid("features-figure", names.map((name) => ({ title: meta.labels[name] + (own[name].log ? " (log)" : ""),
+      x: { range: [0, horizon * 1.02] }, y: { type: own[name].log ? "log" : "linear" },
+      traces: ofArms(own[name].arms, (at, values, axes) => lines(at, values.x ?? grid(horizon, values.m.length), values, axes)) })));
+  };
+  const drawGrowth = () => {
+    const own = data("growth")[game], arms = Object.keys(own).map(Number).filter((at) => shown.has(at)), ground = dark() ? "#14171b" : "#ffffff", upright = narrow() && arms.length > 1;
+    const traces = arms.map((at) => ({ type: "bar", name: plain(meta.arms[at].name), x: [narrow() ? "log ‖g‖" : "log ‖gradient of the head‖", "log ‖φ‖", "log |δ|"], y: own[at].m,
+      marker: { color: color(at), line: { color: color(at), width: 1 }, pattern: { shape: meta.arms[at].pattern, bgcolor: color(at), fgcolor: ground, size: 7, solidity: 0.3 } },
+      error_y: { type: "data", array: own[at].e.map((error) => error ?? 0), color: ink(), thickness: 1, width: 3 },
+      hovertemplate: "%{y:.3f}<extra>" + plain(meta.arms[at].name) + "</extra>" }));
+    // The bars of a group are 0.8 wide together; a share stands at the foot of its bar.
+    const annotations = arms.flatMap((at, k) => own[at].s.map((share, part) => ({ share, x: part + 1 + ((k - (arms.length - 1) / 2) * 0.8) / arms.length }))
+      .filter(({ share }) => share !== null).map(({ share, x }) => ({ text: `${Math.round(100 * share)} %`, x, y: 0, yshift: upright ? 20 : 10, textangle: upright ? -90 : 0, showarrow: false, bgcolor: ground, borderpad: 1, font: { size: 11 } })));
+    draw("growth-figure", traces, { height: 320, hovermode: "closest", barmode: "group", annotations, xaxis: axis(""), yaxis: axis("growth (1 is a factor of e)", { zeroline: true, zerolinecolor: ink() }) });
+  };
+
+  // ---- the trained features -------------------------------------------------------------------------------------
+  const decode = (text) => Int8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const drawRepresentation = () => {
+    const own = data("representation")[game];
+    $("representation-none").hidden = own !== null;
+    $("representation-body").hidden = own === null;
+    if (own === null) return;
+    const steps = (at, values, axes) => lines(at, values.x, values, axes).map((trace) => ({ ...trace, line: { ...trace.line, shape: "hv" } }));
+    const lined = (at, values, axes) => lines(at, values.x, values, axes);
+    const even = (at, values, axes) => lines(at, values.x.map(String), values, axes);
+    drawGrid("representation-figure", [
+      { title: "active features of a state", x: { title: "share of features active" }, traces: ofArms(own.lines.states, steps) },
+      { title: "activity of a feature", x: { title: "share of states in which it is active" }, traces: ofArms(own.lines.features, steps) },
+      { title: "sparsity: share of |φ| ≤ ε", x: { title: "threshold ε", type: "category", nticks: 8 }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.sparsity, even) },
+      { title: "eigenvalues of the covariance (log)", x: { title: "number", type: "log", dtick: 1 }, y: { type: "log" }, traces: ofArms(own.lines.eigenvalues, lined) },
+      { title: "variance held by the first eigenvalues", x: { title: "how many", type: "log", dtick: 1 }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.variance, lined) },
+    ], 250);
+    const heats = Object.entries(own.heat).filter(([key]) => shown.has(Number(key)));
+    const columns = narrow() ? 1 : Math.min(3, heats.length || 1), rows = Math.ceil(heats.length / columns);
+    const scale = [[0, dark() ? "#8cc4ff" : "#08306b"], [0.5, dark() ? "#14171b" : "#ffffff"], [1, dark() ? "#ff9a3c" : "#c75f00"]];
+    const traces = [], more = { height: 40 + 300 * rows, hovermode: "closest", annotations: [], margin: { l: 10, r: 10, t: 30, b: 10 } };
+    heats.forEach(([key, heat], k) => {
+      const tag = k ? String(k + 1) : "", column = k % columns, row = Math.floor(k / columns);
+      const left = (column + 0.02) / columns, right = (column + 0.94) / columns, top = 1 - (row + 0.1) / rows, bottom = 1 - (row + 0.98) / rows;
+      const bytes = decode(heat.cells), z = Array.from({ length: heat.side }, (_, i) => Array.from(bytes.subarray(i * heat.side, (i + 1) * heat.side), (v) => v / 100));
+      traces.push({ type: "heatmap", z, zmin: -1, zmax: 1, colorscale: scale, xaxis: "x" + tag, yaxis: "y" + tag, showscale: k === heats.length - 1,
+        colorbar: { thickness: 12, len: 0.8 / rows, y: (top + bottom) / 2, outlinewidth: 0 }, hovertemplate: "%{z}<extra>" + plain(meta.arms[Number(key)].name) + "</extra>" });
+      const bare = { showticklabels: false, ticks: "", showgrid: false, zeroline: false, automargin: false };
+      more["xaxis" + tag] = { ...bare, domain: [left, right], anchor: "y" + tag, constrain: "domain" };
+      more["yaxis" + tag] = { ...bare, domain: [bottom, top], anchor: "x" + tag, autorange: "reversed", scaleanchor: "x" + tag, constrain: "domain" };
+      const still = heat.features - heat.varying, note = still ? `, ${still} of ${heat.features} do not vary` : "";
+      more.annotations.push({ text: plain(`${meta.arms[Number(key)].name}, seed ${heat.seed}${note}`), x: left, y: top, xref: "paper", yref: "paper",
         xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
     });
-    draw("features-figure", traces, more);
+    draw("correlation-figure", traces, more);
+    const names = own.arms.map((at) => meta.arms[at].name);
+    $("measure-heads").replaceChildren(...["measure", ...names].map((name) => make("th", { scope: "col" }, name)));
+    $("measure-rows").replaceChildren(...own.measures.map(([name, texts]) => make("tr", {}, make("th", { scope: "row" }, make("code", {}, name)), ...texts.map((text) => make("td", {}, text)))));
   };
 
   // ---- controls -------------------------------------------------------------------------------------------------
   const figures = { panels: drawPanels, "game-figure": drawGame, "aggregate-figure": drawAggregate, "profile-figure": drawProfile,
-    "gain-figure": drawGain, features: drawFeatures };
+    "gain-figure": drawGain, "kappa-figure": drawKappa, features: drawFeatures, "growth-figure": drawGrowth, representation: drawRepresentation };
   const drawn = new Set();
   const redraw = () => { for (const id of drawn) figures[id](); };
   meta.arms.forEach((arm, at) => {
     const box = make("input", { type: "checkbox", "data-arm": at });
     box.checked = shown.has(at);
     box.addEventListener("change", () => { if (box.checked) shown.add(at); else shown.delete(at); redraw(); });
-    $("arms").append(make("label", {}, box, swatch(at), make("span", {}, arm.name)));
+    $("arms").append(make("label", {}, box, swatch(arm, `var(--arm${at})`), make("span", {}, arm.name)));
   });
   const all = (on) => {
     document.querySelectorAll("[data-arm]").forEach((box) => { box.checked = on; if (on) shown.add(Number(box.dataset.arm)); });
@@ -268,6 +363,16 @@
   });
   $("aggregate")?.addEventListener("change", drawAggregate);
   $("gain-arm")?.addEventListener("change", drawGain);
+  $("kappa-score")?.addEventListener("change", drawKappa);
+  if ($("penalties")) {
+    for (const penalty of data("kappa").penalties) {
+      const box = make("input", { type: "checkbox", "data-penalty": penalty.name });
+      box.checked = true;
+      box.addEventListener("change", () => { if (box.checked) silent.delete(penalty.name); else silent.add(penalty.name); drawKappa(); });
+      const hue = `light-dark(${penalty.color}, ${penalty.dark})`;
+      $("penalties").append(make("label", {}, box, swatch(penalty, hue, !penalty.centered), make("span", {}, penalty.name)));
+    }
+  }
 
   document.querySelectorAll("th button[data-sort]").forEach((button) => button.addEventListener("click", () => {
     const head = button.closest("th"), table = head.closest("table"), column = head.cellIndex;

@@ -1,22 +1,25 @@
 """The page: one HTML file that opens from the disk, holds all its numbers and asks no network for anything."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 from typing import Any
 
 import gramian
+from gramian.palette import arm_styles
 from gramian.report import reference
-from gramian.report.analysis import Analysis, Comparison
-from gramian.report.dynamics import Dynamics
-from gramian.report.payload import MOST_SHOWN, gain_sentence, payload, script_json
+from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
+from gramian.report.dynamics import Dynamics, Growths
+from gramian.report.html import class_of, counted, definitions, table
+from gramian.report.kappa_section import kappa_section
+from gramian.report.payload import gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
+from gramian.report.representation import Representation
 from gramian.report.section import Section
 from gramian.report.statistics import CONFIDENCE
-from gramian.report.styles import arm_styles
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
-from gramian.study.store import Study
+from gramian.study.store import Planned, Study
 
 MOST_MISSING = 500
 """Unfinished cells that the page lists; the others are in ``scores.csv``."""
@@ -31,6 +34,9 @@ class Page:
     analysis: Analysis
     dynamics: Dynamics
     table: Table
+    growths: Growths = field(default_factory=dict)
+    representation: Representation | None = None
+    planned: Planned = field(default_factory=Planned)
     before: Sequence[Section] = ()
     """Sections of others, before those of the study."""
     after: Sequence[Section] = ()
@@ -45,8 +51,10 @@ class Page:
             ("all-games", "All games", _ALL_GAMES),
             ("overall", "Median and IQM", self._overall()),
             ("gains", "AUC gains", self._gains()),
+            ("kappa", "Choice of κ", kappa_section(self.analysis, self.planned)),
             ("scores", "Scores", self._scores()),
-            ("features", "Features", self._features()),
+            ("features", "Features during training", self._features()),
+            ("representation", "Trained features", self._representation()),
             *((section.name, escape(section.heading), section.html) for section in self.after),
             ("run", "What was run", self._run()),
             ("method", "How the numbers are made", self._method()),
@@ -59,7 +67,7 @@ class Page:
         )
         data = "".join(
             f'<script type="application/json" id="data-{name}">{script_json(value)}</script>\n'
-            for name, value in payload(self.analysis, self.dynamics).items()
+            for name, value in payload(self.analysis, self.dynamics, self.growths, self.representation).items()
         )
         own = files("gramian.report")
         return _FRAME.format(
@@ -85,8 +93,8 @@ class Page:
         done = int(runs["state"].is_in(["done", "diverged"]).sum())
         absent = int((analysis.missing["run"] == "").sum())
         return (
-            f"{_count(len(analysis.games), 'game')} × {_count(len(analysis.arms), 'arm')} × "
-            f"{_count(len(analysis.seeds), 'seed')}; {done:,} of {runs.height + absent:,} runs finished"
+            f"{counted(len(analysis.games), 'game')} × {counted(len(analysis.arms), 'arm')} × "
+            f"{counted(len(analysis.seeds), 'seed')}; {done:,} of {runs.height + absent:,} runs finished"
         )
 
     def _arm_colors(self) -> str:
@@ -111,10 +119,10 @@ class Page:
                 for arm, a in analysis.aggregates.items()
             ]
             caption = (
-                f"Human-normalised final scores ({analysis.options.human}), {_count(len(analysis.common), 'game')}, "
+                f"Human-normalised final scores ({analysis.options.human}), {counted(len(analysis.common), 'game')}, "
                 f"with {CONFIDENCE:.0%} intervals"
             )
-            html += _table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
+            html += table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
         if analysis.comparisons:
             headings = [
                 "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "P(improvement)", "pairs",
@@ -127,16 +135,13 @@ class Page:
                 ]
                 for arm, c in analysis.comparisons.items()
             ]  # fmt: skip
-            html += "<p></p>" + _table(
+            html += "<p></p>" + table(
                 headings, rows, f"Against {analysis.options.baseline}; p of the sign test over games"
             )
         return html
 
     def _curves(self) -> str:
-        options = "".join(
-            f'<option value="{at}">{escape(reference.title(game))}</option>'
-            for at, game in enumerate(self.analysis.games)
-        )
+        options = self._game_options()
         band = (
             f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. {_PUBLISHED_LINES}"
             if self._published
@@ -146,7 +151,7 @@ class Page:
         baseline = escape(self.analysis.options.baseline)
         return f"""
 <p class="quiet small">{band}</p>
-<div class="bar"><label for="game">Game</label> <select id="game">{options}</select>
+<div class="bar"><label for="game">Game</label> <select id="game" data-game>{options}</select>
 <button type="button" id="previous">← Previous</button><button type="button" id="next">Next →</button></div>
 <div id="game-figure" class="figure tall" role="img"></div>
 <div class="scroll" tabindex="0" role="region" aria-label="Scores of the chosen game"><table><thead><tr>
@@ -154,10 +159,16 @@ class Page:
 <th scope="col">AUC gain over {baseline}</th><th scope="col">final − {baseline}, same seeds</th>
 {paper}</tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>"""
 
+    def _game_options(self) -> str:
+        return "".join(
+            f'<option value="{at}">{escape(reference.title(game))}</option>'
+            for at, game in enumerate(self.analysis.games)
+        )
+
     def _overall(self) -> str:
         if not self.analysis.aggregates:
             return ""
-        games = _count(len(self.analysis.common), "game")
+        games = counted(len(self.analysis.common), "game")
         return f"""
 <p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
 <div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
@@ -192,7 +203,7 @@ first table"></div>
             *(("theirs", n) for n in table.published),
         ]
         head = "".join(
-            f'<th scope="col"{_class(kind)}><button type="button" data-sort>{escape(name)}</button></th>'
+            f'<th scope="col"{class_of(kind)}><button type="button" data-sort>{escape(name)}</button></th>'
             for kind, name in heads
         )
         body = ""
@@ -200,7 +211,7 @@ first table"></div>
             best = max((mean for mean in row.means if not _nan(mean)), default=None)
             cells = [f'<td data-value="{value}">{number(value)}</td>' for value in row.reference]
             cells += [
-                f'<td data-value="{mean}"{_class("best" if mean == best and len(row.means) > 1 else "")}>'
+                f'<td data-value="{mean}"{class_of("best" if mean == best and len(row.means) > 1 else "")}>'
                 f"{score_text(mean, spread, runs)}</td>"
                 for mean, spread, runs in zip(row.means, row.spreads, row.runs, strict=True)
             ]
@@ -222,12 +233,42 @@ Underlined: the best arm of this study. A heading sorts. The same numbers are in
     def _features(self) -> str:
         if not self.dynamics:
             return ""
-        return """
-<p class="quiet small">What the last hidden layer looked like during training, raw (uncentred) whatever the arm, on
-<strong id="features-game"></strong>; mean and range over seeds. The game is chosen under <a href="#curves">Learning
-curves</a>.</p>
+        growth = """
+<h3>Growth of the head's gradient</h3>
+<p class="quiet small">log‖g‖ = log‖φ‖ + log|δ| + rest, the rest being how much the samples agree. Growth: mean over the
+last tenth of training less that over the first tenth, mean over seeds with its standard error; the numbers are shares
+of the gradient's growth, where it grew by more than that error.</p>
+<div id="growth-figure" class="figure" role="img" aria-label="Growth of the head's gradient and its parts"></div>"""
+        return f"""
+<p class="quiet small">What the last hidden layer looked like, raw (uncentred) whatever the arm; mean over seeds, band:
+its standard error. The first six panels are those of the paper's figure. "Held out" is measured on states of a random
+player that nothing is learned from.</p>
+<div class="bar"><label for="features-game">Game</label> <select id="features-game" data-game>{self._game_options()}
+</select></div>
 <p id="features-none" hidden>The runs of this game have no metrics.</p>
-<div id="features-figure" class="figure" role="img" aria-label="Feature dynamics of the chosen game"></div>"""
+<div id="features-figure" class="figure" role="img" aria-label="Feature dynamics of the chosen game"></div>
+{growth if self.growths else ""}"""
+
+    def _representation(self) -> str:
+        if self.representation is None:
+            return ""
+        return f"""
+<p class="quiet small">Features of the trained agents on states that they come by in play, as <code>gramian
+analyze</code> has measured them; mean over seeds, band: its standard error.</p>
+<div class="bar"><label for="representation-game">Game</label> <select id="representation-game" data-game>
+{self._game_options()}</select></div>
+<p id="representation-none" hidden>The runs of this game have not been analyzed.</p>
+<div id="representation-body">
+<h3>Sparsity and spectrum</h3>
+<div id="representation-figure" class="figure" role="img" aria-label="Active features, sparsity and spectrum; the
+numbers are in the table below"></div>
+<h3>Correlation of the features</h3>
+<p class="quiet small">Of each arm's first seed, features ordered by clustering; a cell is the mean of a block of
+features. Features that do not vary are left out.</p>
+<div id="correlation-figure" class="figure" role="img" aria-label="Correlations of the features"></div>
+<h3>Measures</h3>
+<div class="scroll" tabindex="0" role="region" aria-label="Measures of the features"><table><thead>
+<tr id="measure-heads"></tr></thead><tbody id="measure-rows"></tbody></table></div></div>"""
 
     def _run(self) -> str:
         analysis, runs = self.analysis, self.study.runs
@@ -244,7 +285,7 @@ curves</a>.</p>
             ("preset", ", ".join(sorted(runs["preset"].unique().to_list()))),
             *provenance_table(self.study),
         ]
-        html = _definitions(facts)
+        html = definitions(facts)
         if analysis.missing.height:
             shown = analysis.missing.head(MOST_MISSING)
             rows = [
@@ -252,18 +293,18 @@ curves</a>.</p>
                 for row in shown.iter_rows(named=True)
             ]
             more = analysis.missing.height - shown.height
-            table = _table(["game", "arm", "seed", "run", "state", "reason"], rows, "", "words", "deep")
+            unfinished = table(["game", "arm", "seed", "run", "state", "reason"], rows, "", "words", "deep")
             rest = f"<p>… and {more:,} more, in <code>scores.csv</code>.</p>" if more else ""
             count = f"{analysis.missing.height:,} of {runs.height + absent:,} cells that did not finish as planned"
-            html += f"<details open><summary>{count}</summary>{table}{rest}</details>"
+            html += f"<details open><summary>{count}</summary>{unfinished}{rest}</details>"
         settings = settings_table(self.study)
         if settings:
             rows = [[name, value] for name, value in settings]
-            protocol = _table(["setting", "value"], rows, "", "words")
+            protocol = table(["setting", "value"], rows, "", "words")
             html += f"<details><summary>Protocol: every setting</summary>{protocol}</details>"
         names = [[row["run"], reference.title(row["game"]), row["arm"], str(row["seed"]), row["state"]]
                  for row in runs.sort("game", "arm", "seed").head(MOST_MISSING).iter_rows(named=True)]  # fmt: skip
-        listed = _table(["run", "game", "arm", "seed", "state"], names, "", "words", "deep")
+        listed = table(["run", "game", "arm", "seed", "state"], names, "", "words", "deep")
         return html + f"<details><summary>Runs</summary>{listed}</details>"
 
     def _method(self) -> str:
@@ -296,7 +337,7 @@ curves</a>.</p>
             ("Dopamine", "public training curves of DQN with Adam and MSE, 5 runs (github.com/google/dopamine)"),
             ("human scores", "atari-57: Wang et al. 2016; nature: Mnih et al. 2015"),
         ]  # fmt: skip
-        return _definitions(facts)
+        return definitions(facts)
 
 
 def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
@@ -305,33 +346,9 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
         return f"<strong>{escape(arm)}</strong>: no game yet with finished runs of it and of {baseline}."
     return (
         f"<strong>{escape(arm)}</strong> against {baseline}: higher final score in {comparison.final.wins} of "
-        f"{_count(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats "
+        f"{counted(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats "
         f"one of {baseline} with probability {interval_text(comparison.improvement)}."
     )
-
-
-def _definitions(facts: Iterable[tuple[str, str]]) -> str:
-    return "<dl>" + "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts) + "</dl>"
-
-
-def _table(
-    headings: Sequence[str], rows: Iterable[Sequence[str]], caption: str, style: str = "", frame: str = ""
-) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return (
-        f'<div class="scroll {frame}" tabindex="0" role="region" aria-label="{escape(caption or headings[0])}">'
-        f"<table{_class(style)}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
-
-
-def _class(name: str) -> str:
-    return f' class="{name}"' if name else ""
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _p(value: float) -> str:

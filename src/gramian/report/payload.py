@@ -1,36 +1,46 @@
 """The numbers of the page, small enough to send along: four significant digits, and curves of at most 200 points."""
 
+import base64
 import json
 import math
 from typing import Any
 
 import numpy as np
 
+from gramian.palette import Style, arm_styles, kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.dynamics import LABELS, POINTS, Dynamics, Series
+from gramian.report.dynamics import LABELS, POINTS, Dynamics, Growths, Series
 from gramian.report.figures import robust_limit
+from gramian.report.representation import Heat, Representation
 from gramian.report.statistics import Array, Interval
-from gramian.report.styles import arm_styles
+from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import number
+from gramian.representation.dynamics import GROWTH
+from gramian.representation.series import Line, growth_shares
 
-MOST_SHOWN = 8
-"""Arms that are switched on when the page opens."""
 _SEED_STEP = 2
 """Curves of single seeds carry every second point."""
-_LOG = ("feature_cross", "penalty", "penalty_loss", "td_loss", "grad_norm_body", "grad_norm_body_td", "grad_norm_head",
-        "grad_norm_body_penalty")  # fmt: skip
+_LOG = (
+    "feature_norm", "feature_cross", "feature_std", "td_error", "penalty", "penalty_loss", "td_loss", "grad_norm_body",
+    "grad_norm_body_td", "grad_norm_head", "grad_norm_body_penalty",
+)  # fmt: skip
 """Metrics that span orders of magnitude."""
 
 
-def payload(analysis: Analysis, dynamics: Dynamics) -> dict[str, Any]:
-    """What the page's script reads, by name: ``meta``, ``curves``, ``aggregate``, ``gain``, ``features``."""
+def payload(
+    analysis: Analysis, dynamics: Dynamics, growths: Growths, representation: Representation | None
+) -> dict[str, Any]:
+    """What the page's script reads, by name: ``meta``, ``curves``, ``aggregate``, ``gain``, ``features``, …."""
     return {
         "meta": _meta(analysis),
         "curves": [_game(analysis, at) for at in range(len(analysis.games))],
         "aggregate": _aggregate(analysis),
         "gain": _gain(analysis),
         "features": [_features(analysis, dynamics, game) for game in analysis.games],
+        "growth": [_growth(analysis, growths, game) for game in analysis.games],
+        "representation": [_representation(analysis, representation, game) for game in analysis.games],
+        "kappa": None if analysis.sweep is None else _kappa(analysis.sweep),
     }
 
 
@@ -58,14 +68,16 @@ def _meta(analysis: Analysis) -> dict[str, Any]:
                 "dark": style.dark_color,
                 "dash": style.dash,
                 "marker": style.marker,
-                "paper": reference.PAPER_LABELS.get(arm.partition(":")[0], ""),
+                "pattern": style.pattern,
+                "paper": reference.PAPER_LABELS.get(kind_of(arm), ""),
             }
             for arm, style in styles.items()
         ],
         "games": [reference.title(game) for game in analysis.games],
         "points": len(analysis.grid(0)),
         "labels": LABELS,
-        "shown": MOST_SHOWN,
+        "shown": [at for at, arm in enumerate(analysis.arms) if arm in set(analysis.shown())],
+        "baseline": analysis.options.baseline,
         "published": any(reference.atari(game) for game in analysis.games),
     }
 
@@ -91,7 +103,7 @@ def _game(analysis: Analysis, at: int) -> dict[str, Any]:
     found: dict[str, Any] = {"horizon": float(analysis.horizon[at]), "arms": arms}
     row = reference.atari(game)
     if row is not None:
-        kinds = {position: arm.partition(":")[0] for position, arm in enumerate(analysis.arms)}
+        kinds = {position: kind_of(arm) for position, arm in enumerate(analysis.arms)}
         found["paper"] = {
             position: float(row[reference.PAPER_ARMS[kind]])
             for position, kind in kinds.items()
@@ -149,7 +161,7 @@ def gain_sentence(analysis: Analysis, arm: str) -> str:
     if undefined:
         noun = "game" if undefined == 1 else "games"
         text += f" ({undefined} {noun} without a bar: random play is unknown, or the baseline plays like it)"
-    if arm.partition(":")[0] == "gram" and any(reference.atari(game) for game in analysis.games):
+    if kind_of(arm) == "gram" and any(reference.atari(game) for game in analysis.games):
         text += f"; the paper counts {reference.PAPER_AUC_GAINS} gains of 49 for its DQN-Gram"
     return text + "."
 
@@ -157,19 +169,104 @@ def gain_sentence(analysis: Analysis, arm: str) -> str:
 def _features(analysis: Analysis, dynamics: Dynamics, game: str) -> dict[str, Any]:
     found = {}
     for metric, by_arm in dynamics.get(game, {}).items():
-        positive = all((series.low > 0).all() for series in by_arm.values())
+        positive = all((series.mean > 0).all() for series in by_arm.values())
+        # a band that reaches 0 has no end on a logarithmic axis
+        floor = min(series.mean.min() for series in by_arm.values()) / 10 if metric in _LOG and positive else None
         found[metric] = {
             "log": metric in _LOG and positive,
-            "arms": {at: _metric(by_arm[arm]) for at, arm in enumerate(analysis.arms) if arm in by_arm},
+            "arms": {at: _metric(by_arm[arm], floor) for at, arm in enumerate(analysis.arms) if arm in by_arm},
         }
     return found
 
 
-def _metric(series: Series) -> dict[str, Any]:
+def _growth(analysis: Analysis, growths: Growths, game: str) -> dict[int, Any]:
+    """For each arm the growths of log‖g‖, log‖φ‖ and log|δ| with their errors, and the shares of the last two."""
+    names = GROWTH[:3]
+    by_arm = growths.get(game, {})
+    return {
+        at: {
+            "m": _numbers(np.array([by_arm[arm][name].value for name in names])),
+            "e": _numbers(np.array([by_arm[arm][name].error for name in names])),
+            "s": _numbers(np.array(growth_shares(by_arm[arm]))),
+        }
+        for at, arm in enumerate(analysis.arms)
+        if arm in by_arm and math.isfinite(by_arm[arm][names[0]].value)
+    }
+
+
+def _representation(analysis: Analysis, found: Representation | None, game: str) -> dict[str, Any] | None:
+    if found is None or game not in found.arms:
+        return None
+    at = {arm: analysis.arms.index(arm) for arm in found.arms[game]}
+    return {
+        "lines": {
+            name: {at[arm]: _error_line(line, name == "eigenvalues") for arm, line in by_arm.items()}
+            for name, by_arm in found.lines[game].items()
+        },
+        "heat": {at[arm]: _heat(heat) for arm, heat in found.heats[game].items()},
+        "measures": list(found.measures[game].items()),
+        "arms": list(at.values()),
+    }
+
+
+def _error_line(line: Line, logarithmic: bool) -> dict[str, Any]:
+    mean = np.where(line.mean > 0, line.mean, np.nan) if logarithmic else line.mean
+    low = line.mean - line.error
+    low = np.maximum(low, line.mean / 10) if logarithmic else low
+    return _series(Interval(mean, low, line.mean + line.error)) | {"x": _numbers(line.x)}
+
+
+def _heat(heat: Heat) -> dict[str, Any]:
+    """Cells as signed bytes, hundredths of a correlation, in base64."""
+    cells = np.round(100 * np.nan_to_num(heat.cells)).astype(np.int8)
+    return {
+        "seed": heat.seed,
+        "side": len(cells),
+        "cells": base64.b64encode(cells.tobytes()).decode(),
+        "varying": heat.varying,
+        "features": heat.features,
+    }
+
+
+def _kappa(sweep: Sweep) -> dict[str, Any]:
+    styles = arm_styles(list(dict.fromkeys(kind_of(penalty.name) for penalty in sweep.penalties)))
+    return {
+        "penalties": [_penalty(penalty, styles[kind_of(penalty.name)]) for penalty in sweep.penalties],
+        "baseline": {
+            name: None if score is None else _numbers(np.array([float(end) for end in score]))
+            for name, score in (("final", sweep.baseline), ("auc", sweep.baseline_auc))
+        },
+    }
+
+
+def _penalty(penalty: Penalty, style: Style) -> dict[str, Any]:
+    def series(name: str) -> dict[str, Any]:
+        return _series(
+            Interval(*(np.array([float(getattr(s, name)[end]) for s in penalty.settings]) for end in range(3)))
+        )
+
+    return {
+        "name": penalty.name,
+        "centered": penalty.centered,
+        "color": style.color,
+        "dark": style.dark_color,
+        "dash": style.dash,
+        "marker": style.marker,
+        "x": _numbers(np.array([setting.kappa for setting in penalty.settings])),
+        "final": series("score"),
+        "auc": series("auc"),
+        "norm": _numbers(np.array([setting.norm for setting in penalty.settings])),
+        "chosen": {
+            "final": penalty.settings.index(penalty.chosen),
+            "auc": penalty.settings.index(penalty.chosen_by_auc),
+        },
+    }
+
+
+def _metric(series: Series, floor: float | None) -> dict[str, Any]:
     """A metric's points; where there are as many as there can be, their frames go without saying."""
-    same = bool((series.low == series.high).all())
-    nothing = np.full(len(series.mean), np.nan)
-    found = _series(Interval(series.mean, *((nothing, nothing) if same else (series.low, series.high))))
+    low = series.low if floor is None else np.maximum(series.low, floor)
+    found = _series(Interval(series.mean, low, series.high))
     return found if len(series.frames) == POINTS else found | {"x": _numbers(series.frames)}
 
 

@@ -42,6 +42,8 @@ class Scores:
         One row for each run.
     random_from_prefill
         Games whose random score was measured from the runs themselves.
+    not_numbers
+        Episodes whose return is no finite number; they are left out.
     unscored, short
         Names of finished runs without a score, and of those with fewer episodes than a score is the mean of.
     """
@@ -52,7 +54,9 @@ class Scores:
         self.random = np.array([np.nan if both is None else both[0] for both in published])
         self.human = np.array([np.nan if both is None else both[1] for both in published])
         self.random_from_prefill: list[int] = []
-        by_run = _episodes_by_run(study)
+        finite = study.episodes.filter(pl.col("return").is_finite())
+        self.not_numbers = study.episodes.height - finite.height
+        by_run = _episodes_by_run(study, finite)
         self.horizon = np.zeros(len(games))
         for (game,), rows in study.runs.group_by("game"):
             targets = rows["frames_target"].drop_nulls().to_list()
@@ -113,9 +117,9 @@ class Scores:
         return statistics.human_normalised(self.final[arm][:, games], self.random[games], self.human[games])
 
 
-def _episodes_by_run(study: Study) -> dict[str, tuple[Array, Array]]:
+def _episodes_by_run(study: Study, episodes: pl.DataFrame) -> dict[str, tuple[Array, Array]]:
     found: dict[str, tuple[Array, Array]] = {name: (np.zeros(0), np.zeros(0)) for name in study.runs["run"]}
-    for (name,), rows in study.episodes.select("run", "frames", "return").group_by("run", maintain_order=True):
+    for (name,), rows in episodes.select("run", "frames", "return").group_by("run", maintain_order=True):
         found[str(name)] = (rows["frames"].to_numpy().astype(float), rows["return"].to_numpy())
     return found
 

@@ -318,12 +318,22 @@ def resample(scores: Array, generator: np.random.Generator, replicates: int = RE
 def _draw(scores: Array, generator: np.random.Generator, replicates: int) -> NDArray[np.int64]:
     """Which run stands in each place of each replicate, ``[replicates, S, G]``."""
     runs, games = scores.shape[:2]
-    present = ~np.isnan(scores.reshape(runs, games, -1)).all(-1)
+    present = _present(scores)
     order = np.argsort(~present, axis=0, kind="stable")  # the missing ones last
     counts = present.sum(0)
     drawn = np.floor(generator.random((replicates, runs, games)) * counts).astype(np.int64)
     places = np.arange(runs)[:, None]
     return np.asarray(order[np.where(places < counts, drawn, places), np.arange(games)])
+
+
+def _present(scores: Array) -> NDArray[np.bool_]:
+    """Which runs of ``[S, G, ...]`` are there: those with a number, ``[S, G]``."""
+    return np.asarray(~np.isnan(scores.reshape(*scores.shape[:2], -1)).all(-1))
+
+
+def _enough(scores: Array) -> bool:
+    """Whether some game has runs enough to draw from."""
+    return bool(_present(scores).sum(0).max(initial=0) >= FEWEST_SEEDS)
 
 
 def bootstrap(
@@ -341,7 +351,7 @@ def bootstrap(
     statistic
         ``[..., S, G]`` → ``[..., *shape]``.
     scores
-        ``[S, G]``.
+        ``[S, G]``, or with trailing axes that go with their run.
 
     Returns
     -------
@@ -356,7 +366,7 @@ def bootstrap(
     True
     """
     estimate = np.asarray(statistic(scores))
-    if np.isfinite(scores).sum(0).max(initial=0) < FEWEST_SEEDS:
+    if not _enough(scores):
         return _no_interval(estimate)
     return _percentiles(estimate, statistic(resample(scores, generator, replicates)), confidence)
 
@@ -394,13 +404,15 @@ def bootstrap_pair(
     if paired:
         both = np.stack([arm, baseline], axis=-1)
         both = np.where(np.isnan(both).any(-1, keepdims=True), np.nan, both)
-        estimate = np.asarray(statistic(both[..., 0], both[..., 1]))
-        if np.isfinite(both[..., 0]).sum(0).max(initial=0) < FEWEST_SEEDS:
-            return _no_interval(estimate)
-        drawn = resample(both, generator, replicates)
-        return _percentiles(estimate, statistic(drawn[..., 0], drawn[..., 1]), confidence)
+        return bootstrap(
+            lambda pair: statistic(pair[..., 0], pair[..., 1]),
+            both,
+            generator,
+            replicates=replicates,
+            confidence=confidence,
+        )
     estimate = np.asarray(statistic(arm, baseline))
-    if max(np.isfinite(scores).sum(0).max(initial=0) for scores in (arm, baseline)) < FEWEST_SEEDS:
+    if not (_enough(arm) or _enough(baseline)):
         return _no_interval(estimate)
     drawn_arm, drawn_baseline = (resample(scores, generator, replicates) for scores in (arm, baseline))
     return _percentiles(estimate, statistic(drawn_arm, drawn_baseline), confidence)
@@ -435,7 +447,7 @@ def curve_interval(
     [1.5, 2.5, 3.5]
     """
     estimate = np.asarray(statistic(np.moveaxis(curves, -1, 0)))
-    if (~np.isnan(curves)).any(-1).sum(0).max(initial=0) < FEWEST_SEEDS:
+    if not _enough(curves):
         return _no_interval(estimate)
     drawn, games = _draw(curves, generator, replicates), np.arange(curves.shape[1])
     # Point by point: all points at once would hold [B, S, G, K] numbers.

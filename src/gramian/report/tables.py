@@ -9,6 +9,7 @@ import numpy as np
 
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
+from gramian.report.html import counted
 from gramian.report.statistics import Array, Interval
 
 
@@ -70,7 +71,7 @@ def score_table(analysis: Analysis) -> Table:
 def _summary(analysis: Analysis, published: dict[str, str]) -> list[tuple[str, list[str], list[str]]]:
     lines = []
     if analysis.aggregates:
-        games = f"{len(analysis.common)} games"
+        games = counted(len(analysis.common), "game")
         for name, label, statistic in (
             ("median", "median", statistics.median_score),
             ("iqm", "IQM", statistics.interquartile_mean),

@@ -1,5 +1,6 @@
 """Trained runs compared: tables, figures and a summary of what their features look like."""
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,15 +8,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian.deep.runs import Run, load_run
+from gramian.deep.runs import CONFIG, Run, load_run
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
+from gramian.palette import arm_label, order_arms
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
 from gramian.representation.gather import AT_ONCE, check, gather
-from gramian.representation.seeds import in_order, mean
+from gramian.representation.seeds import text
 from gramian.representation.streaming import MEASURES, FeatureStatistics
-from gramian.representation.tables import CORRELATION, Measure, Moment, Point, arm_label, write
+from gramian.representation.tables import CORRELATION, Measure, Moment, Point, write
 
 SUMMARY = "summary.md"
 
@@ -44,7 +46,7 @@ def analyze(
     Parameters
     ----------
     folders
-        Folders ``OUT/<run>``; arms and seeds are told apart by what the runs' files say.
+        Folders ``OUT/<run>``, or folders that hold such: a population's, a study's. See `run_folders`.
     out
         Folder of the report.
     states, epsilon, seed, at_once
@@ -63,7 +65,7 @@ def analyze(
         If a folder holds no trained run, if two hold the same one, or if ``out`` cannot be written.
     """
     check(states, epsilon, seed, at_once)
-    runs = [load_run(folder, device) for folder in folders]
+    runs = [load_run(path, device) for folder in folders for path in run_folders(folder)]
     if not runs:
         raise UserError("no run to analyze; name at least one folder OUT/<run>")
     names = [run.spec.name for run in runs]
@@ -92,6 +94,36 @@ def analyze(
     return folder
 
 
+def run_folders(folder: Path | str) -> list[Path]:
+    """The runs in a folder: itself where it is one, else those below it that have come to their end.
+
+    Runs that have not are named on standard error and left out.
+
+    Raises
+    ------
+    UserError
+        If there is none.
+    """
+    root = Path(folder)
+    if (root / CONFIG).exists() or not root.is_dir():
+        return [root]
+    found = sorted(path.parent for path in root.rglob(CONFIG))
+    ended = [path for path in found if _state(path) in ("done", "diverged")]
+    if not ended:
+        why = "none of its runs has come to its end" if found else "it holds no run"
+        raise UserError(f"nothing to analyze in '{root}': {why}; name folders OUT/<run>, or a study's")
+    if left := [path.name for path in found if path not in ended]:
+        print(f"{len(left)} runs have not come to their end and are left out: {', '.join(left)}", file=sys.stderr)
+    return ended
+
+
+def _state(run: Path) -> str:
+    try:
+        return str(json.loads((run / "status.json").read_text(encoding="utf-8"))["state"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown"
+
+
 def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
     """Markdown tables, one for each game: measures by arm, mean ± standard error over seeds."""
     lines = [
@@ -101,18 +133,13 @@ def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
     ]
     for game in dict.fromkeys(row.game for row in measures):
         own = [row for row in measures if row.game == game]
-        arms = in_order(row.arm for row in own)
+        arms = order_arms(row.arm for row in own)
         seeds = [f"{arm} ({len({row.seed for row in own if row.arm == arm})} seeds)" for arm in arms]
         lines += ["", f"## {game}", "", f"| measure | {' | '.join(seeds)} |", "| --- |" + " --- |" * len(arms)]
         for name in dict.fromkeys(row.measure for row in own):
-            cells = (_cell([row.value for row in own if row.arm == arm and row.measure == name]) for arm in arms)
+            cells = (text([row.value for row in own if row.arm == arm and row.measure == name]) for arm in arms)
             lines.append(f"| `{name}` | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
-
-
-def _cell(values: Sequence[float]) -> str:
-    # a mean over infinite numbers is no number
-    return "∞" if np.isinf(values).any() else str(mean(values))
 
 
 def _logs(run: Run) -> list[Moment]:

@@ -1,16 +1,17 @@
 """The figures of an analysis, from its files alone: arms side by side, mean and standard error over seeds."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gramian.files import replacing
+from gramian.files import output_folder, replacing
+from gramian.palette import Style, arm_styles, order_arms
+from gramian.representation import series
 from gramian.representation.dynamics import DYNAMICS, HELD_OUT
-from gramian.representation.seeds import Mean, in_order, means
+from gramian.representation.seeds import means
+from gramian.representation.series import HISTOGRAM_BINS, Line
 from gramian.representation.tables import (
     CORRELATION,
     Measure,
@@ -25,17 +26,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = {
-    "dqn": "#0072B2", "decor": "#E69F00", "gram": "#009E73", "gram-unbiased": "#CC79A7", "norm": "#D55E00",
-    "cross": "#56B4E9", "l2": "#7F7F7F", "dr3": "#8C6D31",
-}  # fmt: skip
-"""Blue, orange and green as in the paper; all are told apart by readers who do not see red and green."""
-LINES = ("-", "--", ":", "-.")
-HATCHES = ("", "//", "..", "xx")
+Styles = Mapping[str, Style]
 DPI = 110
-HISTOGRAM_BINS = 32
 SPECTRUM_RANGE = 1e10
-SHARES = ("growth_share_feature_norm", "growth_share_td_error")
+METADATA = {"svg": {"Date": None}}
+"""The same files give the same bytes."""
 TITLES = {
     "feature_norm": "‖φ‖, mean over states",
     "grad_norm_body": "gradient of the body",
@@ -52,7 +47,9 @@ TITLES = {
 }
 
 
-def draw(folder: Path) -> list[Path]:
+def draw(
+    folder: Path, out: Path | None = None, *, formats: Sequence[str] = ("png",), arms: Iterable[str] = ()
+) -> list[Path]:
     """Draw every figure of the analysis in ``folder``, for each of its games; give their paths.
 
     ========================  ==========================================================================
@@ -63,62 +60,68 @@ def draw(folder: Path) -> list[Path]:
     ``correlation-<game>``    correlations of the features, ordered by clustering
     ``spectrum-<game>``       eigenvalues of the covariance
     ========================  ==========================================================================
+
+    Parameters
+    ----------
+    folder
+        Written by `gramian.representation.analysis.analyze`.
+    out
+        Where the figures go; ``folder`` where it is left away.
+    formats
+        Of matplotlib: ``png``, ``svg``, ….
+    arms
+        All arms of the study that the analysis belongs to, so that each looks as it does in the study's figures.
     """
     measures = read_measures(folder / "measures.csv")
     curves = read_curves(folder / "curves.csv")
     moments = read_dynamics(folder / "dynamics.csv")
+    styles = arm_styles(order_arms([*arms, *(row.arm for row in measures)]))
+    target = folder if out is None else output_folder(out)
     drawn = []
     for game in dict.fromkeys(row.game for row in measures):
         own = [row for row in measures if row.game == game]
+        there = {row.arm for row in own}
+        looks = {arm: style for arm, style in styles.items() if arm in there}
         points = [row for row in curves if row.game == game]
         during = [row for row in moments if row.game == game]
         figures = {
-            "sparsity": sparsity_figure(points),
-            "dynamics": dynamics_figure(during, DYNAMICS, ""),
-            "growth": growth_figure(own),
+            "sparsity": sparsity_figure(points, looks),
+            "dynamics": dynamics_figure(during, DYNAMICS, "", looks),
+            "growth": growth_figure(own, looks),
             "correlation": correlation_figure(own, folder / CORRELATION),
-            "spectrum": spectrum_figure(points),
+            "spectrum": spectrum_figure(points, looks),
         }
         if any(row.metric.startswith("held_out.") for row in during):
-            figures["held-out"] = dynamics_figure(during, HELD_OUT, "held_out.")
+            figures["held-out"] = dynamics_figure(during, HELD_OUT, "held_out.", looks)
         for name, figure in figures.items():
             figure.suptitle(f"{game}: {figure.get_suptitle()}", fontsize=11)
-            path = folder / f"{name}-{game.replace('/', '-')}.png"
-            with replacing(path) as temporary:
-                figure.savefig(temporary, dpi=DPI)
-            drawn.append(path)
+            for suffix in formats:
+                path = target / f"{name}-{game.replace('/', '-')}.{suffix}"
+                with replacing(path) as temporary:
+                    figure.savefig(temporary, format=suffix, dpi=DPI, metadata=METADATA.get(suffix))
+                drawn.append(path)
     return drawn
 
 
-def sparsity_figure(points: Sequence[Point]) -> "Figure":
+def sparsity_figure(points: Sequence[Point], styles: Styles) -> "Figure":
     """Active features of a state, activity of a feature, and sparsity_ε, from ``curves.csv`` of one game."""
     figure, (states, features, thresholds) = _figure(1, 3, "features of the trained agents", width=12)
-    for arm, style in _styles(points).items():
-        by_state, by_feature = {}, {}
-        for run in dict.fromkeys(p.run for p in points if p.arm == arm):
-            own = [p for p in points if p.run == run]
-            counts = np.array([p.value for p in own if p.curve == "active_per_state"])
-            activity = np.array([p.value for p in own if p.curve == "active_per_feature"])
-            by_state[run] = _histogram(np.arange(counts.size) / (counts.size - 1), counts)
-            by_feature[run] = _histogram(activity / max(counts.sum(), 1), np.ones(activity.size))
-        for axes, histograms in ((states, by_state), (features, by_feature)):
-            bins = means(
-                (place, share) for shares in histograms.values() for place, share in enumerate(shares.tolist())
-            )
-            _stairs(axes, bins, arm, style)
-        lines = means((p.x, p.value) for p in points if p.arm == arm and p.curve == "sparsity")
+    for arm, style in styles.items():
+        _stairs(states, series.active_of_states(points, arm), arm, style)
+        _stairs(features, series.activity_of_features(points, arm), arm, style)
+        found = series.sparsity(points, arm)
         thresholds.errorbar(
-            range(len(lines)),
-            [m.value for m in lines.values()],
-            [np.nan_to_num(m.error) for m in lines.values()],
-            color=style.colour,
-            linestyle=style.line,
-            marker="o",
-            markersize=3,
+            range(len(found.x)),
+            found.mean,
+            np.nan_to_num(found.error),
+            color=style.color,
+            linestyle=style.linestyle,
+            marker=style.symbol,
+            markersize=4,
             capsize=3,
             label=arm,
         )
-        thresholds.set_xticks(range(len(lines)), [f"{x:g}" for x in lines], rotation=45)
+        thresholds.set_xticks(range(len(found.x)), [f"{x:g}" for x in found.x], rotation=45)
     _label(states, "share of the features that are active", "share of states", "active features of a state")
     _label(features, "share of the states in which it is active", "share of features", "activity of a feature")
     _label(thresholds, "threshold ε", "share of |φ| ≤ ε", "sparsity")
@@ -127,18 +130,13 @@ def sparsity_figure(points: Sequence[Point]) -> "Figure":
     return figure
 
 
-def dynamics_figure(moments: Sequence[Moment], metrics: Sequence[str], prefix: str) -> "Figure":
+def dynamics_figure(moments: Sequence[Moment], metrics: Sequence[str], prefix: str, styles: Styles) -> "Figure":
     """Six metrics during training, from ``dynamics.csv`` of one game."""
     what = "held-out states during training" if prefix else "features and gradients during training"
     figure, panels = _figure(3, 2, what, width=9, height=9)
     for axes, metric in zip(panels, metrics, strict=True):
-        for arm, style in _styles(moments).items():
-            _band(
-                axes,
-                means((m.frames, m.value) for m in moments if m.arm == arm and m.metric == prefix + metric),
-                arm,
-                style,
-            )
+        for arm, style in styles.items():
+            _band(axes, series.during_training(moments, arm, prefix + metric), arm, style)
         _label(axes, "frames", "", TITLES[metric])
         if not prefix and _positive(axes):
             axes.set_yscale("log")
@@ -146,7 +144,7 @@ def dynamics_figure(moments: Sequence[Moment], metrics: Sequence[str], prefix: s
     return figure
 
 
-def growth_figure(measures: Sequence[Measure]) -> "Figure":
+def growth_figure(measures: Sequence[Measure], styles: Styles) -> "Figure":
     """Growth of log‖g‖ of the head beside that of log‖φ‖ and log|δ| with their shares, ``measures.csv`` of one game."""
     figure, (axes,) = _figure(1, 1, "growth of the head's gradient, first to last tenth of training", width=7)
     names = {
@@ -154,24 +152,30 @@ def growth_figure(measures: Sequence[Measure]) -> "Figure":
         "growth_log_feature_norm": "log ‖φ‖",
         "growth_log_td_error": "log |δ|",
     }
-    styles = _styles(measures)
     for place, (arm, style) in enumerate(styles.items()):
         bars = means((m.measure, m.value) for m in measures if m.arm == arm and m.measure in names)
-        shares = means((m.measure, m.value) for m in measures if m.arm == arm and m.measure in SHARES)
         width = 0.8 / len(styles)
         places = np.arange(len(names)) + (place - (len(styles) - 1) / 2) * width
-        for where, share in zip(places[1:], shares.values(), strict=True):
-            if np.isfinite(share.value):
-                axes.annotate(f"{share.value:.0%}", (where, 0), (0, 4), textcoords="offset points", ha="center")
+        for where, share in zip(places[1:], series.growth_shares(bars), strict=True):
+            if np.isfinite(share):
+                axes.annotate(
+                    f"{share:.0%}",
+                    (where, 0),
+                    (0, 8),
+                    textcoords="offset points",
+                    ha="center",
+                    fontsize=8,
+                    bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "linewidth": 0},
+                )
         axes.bar(
             places,
             [bars[name].value for name in names],
             width,
             yerr=[np.nan_to_num(bars[name].error) for name in names],
-            color=style.colour,
+            color=style.color,
             hatch=style.hatch,
+            edgecolor="white",
             capsize=3,
-            alpha=0.75,
             label=arm,
         )
     axes.axhline(0, color="black", linewidth=0.8)
@@ -183,24 +187,16 @@ def growth_figure(measures: Sequence[Measure]) -> "Figure":
 
 def correlation_figure(measures: Sequence[Measure], folder: Path) -> "Figure":
     """Correlations of the features of each arm's first seed, ordered by clustering; those that do not vary are out."""
-    from scipy.cluster.hierarchy import leaves_list, linkage
-    from scipy.spatial.distance import squareform
-
-    arms = _styles(measures)
+    arms = order_arms(row.arm for row in measures)
     figure, panels = _figure(1, len(arms), "correlation of the features, ordered by clustering", 3.6 * len(arms) + 1, 4)
     image = None
     for axes, arm in zip(panels, arms, strict=True):
-        first = min((m for m in measures if m.arm == arm), key=lambda m: m.seed)
-        matrix = np.load(folder / f"{first.run}.npy", allow_pickle=False)
-        varies = ~np.isnan(matrix.diagonal())
-        inner = matrix[np.ix_(varies, varies)].astype(np.float64)
-        if len(inner) > 2:
-            distance = squareform(np.clip(1 - np.abs(inner), 0, None), checks=False)
-            order = leaves_list(linkage(distance, "average", optimal_ordering=len(inner) <= 1024))
-            inner = inner[np.ix_(order, order)]
-        image = axes.imshow(inner if inner.size else np.zeros((1, 1)), cmap="RdBu_r", vmin=-1, vmax=1)
-        left_out = f", {int((~varies).sum())} of {len(varies)} do not vary" if not varies.all() else ""
-        axes.set_title(f"{arm}, seed {first.seed}{left_out}", fontsize=9)
+        found = series.first_correlation(measures, arm, folder)
+        shown = found.matrix if found.matrix.size else np.zeros((1, 1))
+        image = axes.imshow(shown, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
+        still = found.features - len(found.matrix)
+        left_out = f", {still} of {found.features} do not vary" if still else ""
+        axes.set_title(f"{arm}, seed {found.seed}{left_out}", fontsize=9)
         axes.set_xticks([])
         axes.set_yticks([])
         for side in axes.spines.values():
@@ -210,18 +206,12 @@ def correlation_figure(measures: Sequence[Measure], folder: Path) -> "Figure":
     return figure
 
 
-def spectrum_figure(points: Sequence[Point]) -> "Figure":
+def spectrum_figure(points: Sequence[Point], styles: Styles) -> "Figure":
     """Eigenvalues of the covariance, and the share of the variance that the first of them hold."""
     figure, (values, shares) = _figure(1, 2, "spectrum of the features' covariance", width=9)
-    for arm, style in _styles(points).items():
-        own = [p for p in points if p.arm == arm and p.curve == "spectrum"]
-        _band(values, means((p.x, p.value) for p in own), arm, style)
-        cumulative = {}
-        for run in dict.fromkeys(p.run for p in own):
-            eigenvalues = np.array([p.value for p in own if p.run == run])
-            total = eigenvalues.sum()
-            cumulative[run] = np.cumsum(eigenvalues) / (total if total > 0 else np.nan)
-        _band(shares, means((i + 1, float(x)) for line in cumulative.values() for i, x in enumerate(line)), arm, style)
+    for arm, style in styles.items():
+        _band(values, series.spectrum(points, arm), arm, style)
+        _band(shares, series.held_variance(points, arm), arm, style)
     _label(values, "number of the eigenvalue", "eigenvalue", "eigenvalues")
     _label(shares, "number of eigenvalues", "share of the variance", "variance held by the first")
     if _positive(values):
@@ -236,29 +226,6 @@ def spectrum_figure(points: Sequence[Point]) -> "Figure":
     shares.set_ylim(0, 1.03)
     shares.legend(frameon=False)
     return figure
-
-
-class Style(NamedTuple):
-    """How an arm is drawn."""
-
-    colour: str
-    line: str
-    hatch: str
-
-
-def styles_of(arms: Iterable[str]) -> dict[str, Style]:
-    """A look for each arm: colour by its kind, line by its order among those of the kind."""
-    styles: dict[str, Style] = {}
-    kinds: dict[str, int] = {}
-    for arm in in_order(arms):
-        kind = re.split("[: ]", arm)[0]
-        number = kinds[kind] = kinds.get(kind, -1) + 1
-        styles[arm] = Style(COLOURS.get(kind, "black"), LINES[number % len(LINES)], HATCHES[number % len(HATCHES)])
-    return styles
-
-
-def _styles(rows: Iterable[Measure | Point | Moment]) -> dict[str, Style]:
-    return styles_of(row.arm for row in rows)
 
 
 def _figure(rows: int, columns: int, title: str, width: float, height: float = 3.6) -> "tuple[Figure, list[Axes]]":
@@ -279,25 +246,29 @@ def _label(axes: "Axes", x: str, y: str, title: str) -> None:
         axes.ticklabel_format(axis="x", style="sci", scilimits=(-4, 4))
 
 
-def _band(axes: "Axes", line: Mapping[float, Mean], arm: str, style: Style) -> None:
-    x = np.array(sorted(line), np.float64)
-    y = np.array([line[place].value for place in x])
-    error = np.nan_to_num([line[place].error for place in x])
-    axes.plot(x, y, color=style.colour, linestyle=style.line, label=arm, linewidth=1.4)
-    axes.fill_between(x, y - error, y + error, color=style.colour, alpha=0.2, linewidth=0)
+def _band(axes: "Axes", found: Line, arm: str, style: Style) -> None:
+    error = np.nan_to_num(found.error)
+    axes.plot(
+        found.x,
+        found.mean,
+        color=style.color,
+        linestyle=style.linestyle,
+        marker=style.symbol,
+        markersize=4,
+        markevery=max(1, len(found.x) // 6),
+        label=arm,
+        linewidth=1.4,
+    )
+    axes.fill_between(found.x, found.mean - error, found.mean + error, color=style.color, alpha=0.2, linewidth=0)
 
 
-def _stairs(axes: "Axes", bins: Mapping[int, Mean], arm: str, style: Style) -> None:
+def _stairs(axes: "Axes", found: Line, arm: str, style: Style) -> None:
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
-    y = np.array([mean.value for mean in bins.values()])
-    error = np.nan_to_num([mean.error for mean in bins.values()])
-    axes.stairs(y, edges, color=style.colour, linestyle=style.line, label=arm, linewidth=1.4)
-    axes.stairs(y + error, edges, baseline=y - error, color=style.colour, alpha=0.2, fill=True, linewidth=0)
-
-
-def _histogram(places: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    counts, _ = np.histogram(places, HISTOGRAM_BINS, (0, 1), weights=weights)
-    return np.asarray(counts / max(weights.sum(), 1))
+    error = np.nan_to_num(found.error)
+    axes.stairs(found.mean, edges, color=style.color, linestyle=style.linestyle, label=arm, linewidth=1.4)
+    axes.stairs(
+        found.mean + error, edges, baseline=found.mean - error, color=style.color, alpha=0.2, fill=True, linewidth=0
+    )
 
 
 def _positive(axes: "Axes") -> bool:

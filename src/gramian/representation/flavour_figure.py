@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gramian.representation.figures import styles_of
+from gramian.palette import arm_styles
 from gramian.representation.seeds import Mean
 
 if TYPE_CHECKING:
@@ -30,16 +30,16 @@ def flavour_figure(scores: Mapping[str, Mapping[FlavourName, Mean]], game: str) 
     figure = Figure(figsize=(7, 1.6 + 0.28 * len(flavours)), layout="constrained")
     axes = figure.subplots()
     axes.axhspan(-0.5, 0.5, color="0.92", linewidth=0)
-    styles = styles_of(scores)
+    styles = arm_styles(list(scores))
     for number, (arm, found) in enumerate(scores.items()):
         axes.errorbar(
             [found[flavour].value for flavour in flavours],
             np.arange(len(flavours)) + 0.16 * (number - (len(scores) - 1) / 2),
             xerr=np.nan_to_num([found[flavour].error for flavour in flavours]),
-            color=styles[arm].colour,
+            color=styles[arm].color,
             linestyle="",
-            marker="o",
-            markersize=4,
+            marker=styles[arm].symbol,
+            markersize=5,
             capsize=2,
             label=arm,
         )

@@ -2,10 +2,11 @@
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from gramian.deep.evaluation import make_player
-from gramian.deep.observations import FrameStack
+from gramian.deep.playing import Players
 from gramian.deep.runs import Run
 from gramian.deep.streams import Stream, bits, integers, uniform
 from gramian.errors import UserError
@@ -74,28 +75,26 @@ def _play(
     run: Run, slots: int, states: int, epsilon: float, seed: int, statistics: FeatureStatistics, progress: Progress
 ) -> None:
     engine = make_player(run, None, slots)
-    everyone = np.arange(slots)
-    episodes, lengths = np.full(slots, -1), np.zeros(slots, np.int64)
-    stack = FrameStack(engine.observation, (1, slots))
-    frames = np.zeros((slots, *engine.observation.frame_shape), engine.observation.dtype)
+    everyone, episodes = np.arange(slots), np.full(slots, -1)
     here: list[Tensor] = []  # features of the states
     pairs: list[tuple[Tensor, Tensor]] = []  # features of states that have a successor, and the successor's
     before: Tensor | None = None
-    buffered, seen, begin = 0, 0, everyone
+    buffered, seen = 0, 0
+
+    def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
+        episodes[those] += 1
+        seeds = bits(run.spec.seed, Stream.ANALYZE, seed, those, episodes[those]) >> np.uint64(33)
+        return seeds.astype(np.int64)
+
+    players = Players(engine, slots, begin)
     try:
         while seen < states:
-            if begin.size:
-                episodes[begin] += 1
-                lengths[begin] = 0
-                seeds = bits(run.spec.seed, Stream.ANALYZE, seed, begin, episodes[begin]) >> np.uint64(33)
-                frames[begin] = engine.start(begin, seeds.astype(np.int64))
-            fresh = torch.from_numpy(np.isin(everyone, begin))
-            observations = stack.push(torch.from_numpy(frames)[None], fresh[None])
-            output = run.forward(observations[0])
+            observations, begun = players.observe()
+            output = run.forward(observations)
             taken = min(slots, states - seen)
             features = output.features[0]
             if before is not None:
-                follows = ~fresh.to(features.device)
+                follows = torch.from_numpy(~begun).to(features.device)
                 pairs.append((before[follows], features[follows]))
             before = features
             here.append(features[:taken])
@@ -105,14 +104,9 @@ def _play(
                 _flush(here, pairs, statistics)
                 progress.advance(buffered)
                 buffered = 0
-            values = output.values[0, :, : run.actions]
-            draws = bits(run.spec.seed, Stream.ANALYZE, seed, everyone, episodes, lengths)
-            greedy = values.argmax(1).cpu().numpy()
-            engine.send(np.where(uniform(draws) < epsilon, integers(draws, run.actions), greedy))
-            outcome = engine.recv()
-            frames[:] = outcome.frames
-            lengths += 1
-            (begin,) = np.nonzero(outcome.terminated | (lengths >= engine.max_episode_steps))
+            draws = bits(run.spec.seed, Stream.ANALYZE, seed, everyone, episodes, players.lengths)
+            greedy = output.values[0, :, : run.actions].argmax(1).cpu().numpy()
+            players.step(np.where(uniform(draws) < epsilon, integers(draws, run.actions), greedy))
     finally:
         engine.close()
 

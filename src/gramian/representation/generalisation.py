@@ -13,10 +13,10 @@ from gramian.deep.games import Game
 from gramian.deep.runs import Run
 from gramian.errors import UserError, unknown
 from gramian.files import output_folder, replace_text, replacing
+from gramian.palette import arm_label, order_arms
 from gramian.representation.figures import DPI
 from gramian.representation.flavour_figure import flavour_figure
-from gramian.representation.seeds import Mean, in_order, mean, means
-from gramian.representation.tables import arm_label
+from gramian.representation.seeds import Mean, mean, means
 
 FLAVOURS = "flavours.csv"
 TABLE = "flavours.md"
@@ -139,7 +139,7 @@ def scores(rows: Sequence[FlavourGame]) -> dict[str, dict[Flavour, Mean]]:
     The error is that over seeds; where there is one seed alone, that over its games.
     """
     found: dict[str, dict[Flavour, Mean]] = {}
-    for arm in in_order(row.arm for row in rows):
+    for arm in order_arms(row.arm for row in rows):
         own = [row for row in rows if row.arm == arm]
         if len({row.seed for row in own}) == 1:
             found[arm] = means((row.flavour, row.raw_return) for row in own)

@@ -48,6 +48,17 @@ def mean(values: Iterable[float]) -> Mean:
     return Mean(centre, spread / math.sqrt(count), count)
 
 
+def text(values: Sequence[float]) -> str:
+    """Mean ± standard error as a table shows it; ∞ where a number is infinite, as a mean over those is none.
+
+    Examples
+    --------
+    >>> text([1.0, 3.0]), text([1.0, math.inf])
+    ('2 ± 1', '∞')
+    """
+    return "∞" if any(map(math.isinf, values)) else str(mean(values))
+
+
 def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, Mean]:
     """The mean of the values of each key, in the order in which the keys come.
 
@@ -60,14 +71,3 @@ def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, Mean]:
     for key, value in pairs:
         grouped.setdefault(key, []).append(value)
     return {key: mean(values) for key, values in grouped.items()}
-
-
-def in_order(arms: Iterable[str]) -> Sequence[str]:
-    """Each arm once, DQN first.
-
-    Examples
-    --------
-    >>> in_order(["gram:10.24", "dqn", "gram:10.24"])
-    ['dqn', 'gram:10.24']
-    """
-    return sorted(dict.fromkeys(arms), key=lambda arm: arm != "dqn")

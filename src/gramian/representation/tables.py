@@ -67,17 +67,6 @@ CORRELATION = "correlation"
 """Folder of the matrices."""
 
 
-def arm_label(arm: str, learning_rate: float | None) -> str:
-    """An arm as tables and legends name it; a learning rate of its own is part of it.
-
-    Examples
-    --------
-    >>> arm_label("gram:10.24", None), arm_label("dqn", 3e-4)
-    ('gram:10.24', 'dqn lr 0.0003')
-    """
-    return arm if learning_rate is None else f"{arm} lr {learning_rate:g}"
-
-
 def write(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
     """Write a table whole; the rows are all of the kind that `FILES` names for the file."""
     text = io.StringIO()

@@ -242,13 +242,13 @@ def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, 
 
     cuda = hardware.device == "cuda"
     largest = max(len(population.runs) * _run_bytes(plan, population) for population in _kinds(plan))
-    cores = max(plan.torch_threads, hardware.cores // share.at_once)
     return RayExecutor(
         retries,
-        emulator_threads=cores,
-        num_cpus=cores if options.workers and not cuda else plan.torch_threads,
+        emulator_threads=max(plan.torch_threads, hardware.cores // share.at_once),
+        num_cpus=plan.torch_threads,
         num_gpus=min(1.0, hardware.places / share.at_once) if cuda else 0.0,
         memory_bytes=0 if cuda else largest,
+        at_once=options.workers,
     )
 
 

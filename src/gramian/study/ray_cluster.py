@@ -6,6 +6,7 @@ goes on from its last checkpoint. The study's folder must lie on a path that all
 
 import logging
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -84,12 +85,21 @@ class RayExecutor:
         Of each task.
     num_cpus, num_gpus, memory_bytes
         What Ray keeps free for each task; memory is the node's, not the GPU's.
+    at_once
+        Tasks that Ray is given at the same time; 0 gives it all, and it runs as many as it has room for.
     """
 
     def __init__(
-        self, retries: int, emulator_threads: int, *, num_cpus: float, num_gpus: float, memory_bytes: int
+        self,
+        retries: int,
+        emulator_threads: int,
+        *,
+        num_cpus: float,
+        num_gpus: float,
+        memory_bytes: int,
+        at_once: int = 0,
     ) -> None:
-        self._emulator_threads = emulator_threads
+        self._emulator_threads, self._at_once = emulator_threads, at_once
         self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
         self._retries = retries
         self._pending: dict[Any, str] = {}
@@ -117,9 +127,11 @@ class RayExecutor:
         task = ray.remote(_perform).options(
             **self._placed, max_retries=self._retries, retry_exceptions=[WorkFailed], name="population"
         )
-        for population in populations:
-            self._pending[task.remote(str(study), population, self._emulator_threads)] = population
-        while self._pending:
+        waiting = deque(populations)
+        while waiting or self._pending:
+            while waiting and not 0 < self._at_once <= len(self._pending):
+                population = waiting.popleft()
+                self._pending[task.remote(str(study), population, self._emulator_threads)] = population
             (finished, *_), _ = ray.wait(list(self._pending), num_returns=1)
             population = self._pending.pop(finished)
             try:

@@ -11,6 +11,7 @@ import polars as pl
 
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
+from gramian.palette import arm_label
 
 RUN_SCHEMA: dict[str, Any] = {
     "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
@@ -50,6 +51,8 @@ class Study:
         Settings of each run that has them, by the name of the run.
     provenance
         Processes that worked on a run, by the name of the run.
+    held_out
+        Run, game, arm and seed, and the columns of ``representation.csv``; empty where there is none.
     """
 
     runs: pl.DataFrame
@@ -57,6 +60,7 @@ class Study:
     metrics: pl.DataFrame
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
     provenance: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    held_out: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=CELL_SCHEMA))
 
 
 def read_study(folder: str | Path) -> Study:
@@ -118,6 +122,8 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
     ('ours', 'Pong', 8000)
     """
     table = _checked(_read_csv(Path(path), dict.fromkeys(IMPORT_COLUMNS, pl.String)), Path(path))
+    if rows == "points":
+        _one_point_at_a_frame(table, Path(path))
     table = table.with_columns(run=pl.format("{}-{}-s{}", "game", "arm", "seed"))
     ends = table.group_by("run", "game", "arm", "seed", maintain_order=True).agg(end=pl.col("frames").max())
     target = pl.col("end").max().over("game")
@@ -189,10 +195,22 @@ def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") 
 
 @dataclass(frozen=True)
 class Planned:
-    """What a study was meant to be: its title, and each cell (game, arm, seed) with why it failed, where it did."""
+    """What a study was meant to be.
+
+    Attributes
+    ----------
+    title
+        Of its file.
+    cells
+        Game, arm and seed, with why it failed, where it did.
+    evaluation_games, evaluation_seeds
+        Kept for judging what is chosen in the study.
+    """
 
     title: str = ""
     cells: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    evaluation_games: tuple[str, ...] = ()
+    evaluation_seeds: tuple[int, ...] = ()
 
 
 def read_planned(folder: str | Path) -> Planned:
@@ -222,7 +240,9 @@ def read_planned(folder: str | Path) -> Planned:
                 cells[str(run["game"]), str(run["arm"]), int(run["seed"])] = reason
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
-    return Planned(str(plan.get("title", "")), cells)
+    kept = _read_toml(path.parent / "study.toml").get("evaluation", {}) if (path.parent / "study.toml").exists() else {}
+    games, seeds = (tuple(kept.get(name, ())) for name in ("games", "seeds"))
+    return Planned(str(plan.get("title", "")), cells, games, seeds)
 
 
 def _failure(path: Path) -> str:
@@ -266,8 +286,7 @@ def _read_run(folder: Path, root: Path) -> Study:
         raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
     kind, kappa, centered = _arm(str(config["arm"]))
     # A run may carry a learning rate of its own; it is then an arm of its own.
-    rate = config.get("learning_rate")
-    arm = str(config["arm"]) + ("" if rate is None else f" lr={rate!r}")
+    arm = arm_label(str(config["arm"]), config.get("learning_rate"))
     name = folder.relative_to(root).name or folder.resolve().name
     cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": config["seed"]}
     run = cell | {
@@ -287,12 +306,17 @@ def _read_run(folder: Path, root: Path) -> Study:
     if (folder / "episodes.csv").exists():
         table = _read_csv(folder / "episodes.csv", {"frames": pl.Int64, "raw_return": pl.Float64})
         episodes = table.select(*keys, "frames", pl.col("raw_return").alias("return"))
-    metrics = pl.DataFrame(schema=CELL_SCHEMA)
-    if (folder / "metrics.csv").exists():
-        table = _read_csv(folder / "metrics.csv", None)
-        metrics = table.select(*keys, pl.all().exclude(CELL_SCHEMA).cast(pl.Float64, strict=False))
+    metrics, held_out = (_numbers(folder / name, keys) for name in ("metrics.csv", "representation.csv"))
     records = _read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
-    return Study(pl.DataFrame([run], schema=RUN_SCHEMA), episodes, metrics, {name: settings}, {name: records})
+    runs = pl.DataFrame([run], schema=RUN_SCHEMA)
+    return Study(runs, episodes, metrics, {name: settings}, {name: records}, held_out)
+
+
+def _numbers(path: Path, keys: list[pl.Expr]) -> pl.DataFrame:
+    """A log of numbers behind the columns of `CELL_SCHEMA`; empty where there is none."""
+    if not path.exists():
+        return pl.DataFrame(schema=CELL_SCHEMA)
+    return _read_csv(path, None).select(*keys, pl.all().exclude(CELL_SCHEMA).cast(pl.Float64, strict=False))
 
 
 def _joined(parts: list[Study]) -> Study:
@@ -302,6 +326,7 @@ def _joined(parts: list[Study]) -> Study:
         pl.concat([part.metrics for part in parts], how="diagonal"),
         {name: value for part in parts for name, value in part.settings.items()},
         {name: value for part in parts for name, value in part.provenance.items()},
+        pl.concat([part.held_out for part in parts], how="diagonal"),
     )
 
 
@@ -348,6 +373,20 @@ def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
         frames=frames.round().cast(pl.Int64),
         **{"return": value},
     )
+
+
+def _one_point_at_a_frame(table: pl.DataFrame, path: Path) -> None:
+    numbered = table.with_row_index("line", offset=2)
+    point = ["arm", "game", "seed", "frames"]
+    twice = numbered.filter(pl.struct(point).is_duplicated())
+    if twice.height:
+        line, arm, game, seed, frames = next(twice.select("line", *point).iter_rows())
+        own = (pl.col(name) == value for name, value in zip(point, (arm, game, seed, frames), strict=True))
+        again = twice.filter(*own)["line"][1]
+        raise UserError(
+            f"line {again} of '{path}': arm {arm!r}, game {game!r}, seed {seed} has a point at {frames} frames on line "
+            f"{line} already; a curve has one point at a frame"
+        )
 
 
 def _read_csv(path: Path, columns: dict[str, Any] | None) -> pl.DataFrame:

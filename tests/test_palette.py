@@ -1,8 +1,10 @@
 import colorsys
 
 import pytest
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 
-from gramian.report.styles import MATPLOTLIB_DASHES, MATPLOTLIB_MARKERS, arm_styles
+from gramian.palette import arm_styles
 
 KINDS = ["dqn", "decor:10.24", "gram:10.24", "gram-unbiased:10.24", "norm:1.0", "cross:1.0", "l2:1.0", "dr3:1.0"]
 
@@ -24,7 +26,7 @@ def test_no_two_of_a_hundred_arms_look_alike():
 
 
 def test_the_kinds_of_arms_differ_without_colour():
-    looks = {(style.dash, style.marker) for style in arm_styles(KINDS).values()}
+    looks = {(style.dash, style.marker, style.hatch) for style in arm_styles(KINDS).values()}
     assert len(looks) == len(KINDS)
 
 
@@ -50,8 +52,9 @@ def test_light_and_dark_colours_are_of_one_hue(arm):
 
 def test_matplotlib_knows_every_style():
     for style in arm_styles([str(at) for at in range(60)]).values():
-        assert style.dash in MATPLOTLIB_DASHES
-        assert style.marker in MATPLOTLIB_MARKERS
+        assert style.symbol in Line2D.markers
+        Line2D([], [], linestyle=style.linestyle)
+        Rectangle((0, 0), 1, 1, hatch=style.hatch)
 
 
 def test_arms_of_one_kind_take_colours_that_are_still_free():

@@ -1,0 +1,229 @@
+"""Which κ: the score of every penalty against κ, where a study has a grid of it."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gramian.palette import kind_of
+from gramian.report import statistics
+from gramian.report.scores import FINISHED, Scores
+from gramian.report.statistics import Array, Interval
+from gramian.study.norms import last_norm, matched_kappa, mean_norm, penalty_of
+from gramian.study.store import Study
+
+FEWEST_KAPPAS = 3
+"""κ of one penalty that make a grid."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One κ of a penalty."""
+
+    arm: str
+    kappa: float
+    score: Interval
+    """By final score; see `find_sweep`."""
+    auc: Interval
+    """By area under the learning curve."""
+    runs: int
+    """Finished, in the games of the sweep."""
+    norm: float
+    """Mean feature norm at the end of training; NaN where the runs have none."""
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """A penalty with its grid of κ, by rising κ."""
+
+    name: str
+    settings: list[Setting]
+
+    @property
+    def centered(self) -> bool:
+        """Whether it is drawn with the centred ones; those that know no centring are too."""
+        return "uncentered" not in self.name
+
+    @property
+    def chosen(self) -> Setting:
+        """The κ with the highest score; the smallest of equals."""
+        return max(self.settings, key=lambda setting: (float(setting.score.estimate), -setting.kappa))
+
+    @property
+    def chosen_by_auc(self) -> Setting:
+        """The κ with the largest area under the learning curve; the smallest of equals."""
+        return max(self.settings, key=lambda setting: (float(setting.auc.estimate), -setting.kappa))
+
+    @property
+    def at_edge(self) -> bool:
+        """Whether the best κ is the first or the last of the grid: a better one may lie outside."""
+        return self.chosen.kappa in (self.settings[0].kappa, self.settings[-1].kappa)
+
+    @property
+    def indistinct(self) -> list[float]:
+        """κ whose score lies within the interval of the chosen one's: the choice among them is not settled."""
+        low = float(self.chosen.score.low)
+        return [setting.kappa for setting in self.settings if float(setting.score.estimate) >= low]
+
+
+@dataclass(frozen=True)
+class Matched:
+    """A penalty at the κ that leaves features of the same mean norm as the reference does."""
+
+    penalty: str
+    kappa: float | None
+    """None where the grid does not reach that norm."""
+    score: float
+    """Between those of the neighbouring κ, linear in log κ; NaN where there is no κ."""
+    smallest_norm: float
+    largest_norm: float
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The choice of κ."""
+
+    games: list[int]
+    """Where every arm of the sweep has a finished run: the score is over these."""
+    baseline: Interval | None
+    """Score of the arm without a penalty; None where the study has none."""
+    baseline_auc: Interval | None
+    penalties: list[Penalty]
+    reference: Setting | None
+    """The arm that `matched` is matched to: the chosen κ of the first penalty; None where norms are unknown."""
+    matched: list[Matched]
+
+    @property
+    def grids_agree(self) -> bool:
+        """Whether every penalty was tried at the same κ, with the same number of finished runs at each."""
+        efforts = {tuple((s.kappa, s.runs) for s in penalty.settings) for penalty in self.penalties}
+        return len(efforts) == 1
+
+
+def find_sweep(
+    study: Study, tables: Scores, arms: Sequence[str], baseline: str, replicates: int, generator: np.random.Generator
+) -> Sweep | None:
+    """Score every κ of every penalty that has a grid; None where none has.
+
+    The score of a run is (return - lowest)/(highest - lowest), where lowest and highest are the means over seeds of the
+    worst and the best arm of its game: every game counts the same, whatever its points are. The score of an arm is the
+    mean over games of the mean over runs, with a bootstrap interval over seeds.
+
+    Parameters
+    ----------
+    study, tables, arms
+        The runs, their scores and the arms in order.
+    baseline
+        Arm that is scored beside them.
+    replicates, generator
+        Of the bootstrap.
+    """
+    kappas = {
+        arm: float(kappa)
+        for arm, kappa in study.runs.select("arm", "kappa").unique().iter_rows()
+        if kappa is not None and kappa > 0
+    }
+    grids: dict[str, list[str]] = {}
+    for arm in (arm for arm in arms if arm in kappas):
+        grids.setdefault(penalty_of(arm), []).append(arm)
+    grids = {name: sorted(own, key=kappas.__getitem__) for name, own in grids.items() if len(own) >= FEWEST_KAPPAS}
+    if not grids:
+        return None
+    members = [*([baseline] if baseline in arms else []), *(arm for own in grids.values() for arm in own)]
+    games = _games(tables.final, members)
+    if not games:
+        return None
+    finals, aucs = (_within_range(by_arm, members, games) for by_arm in (tables.final, tables.auc))
+    norms = _norms(study)
+
+    def interval(scores: Array) -> Interval:
+        return statistics.bootstrap(statistics.mean_score, scores, generator, replicates=replicates)
+
+    penalties = [
+        Penalty(
+            name,
+            [
+                Setting(
+                    arm,
+                    kappas[arm],
+                    interval(finals[arm]),
+                    interval(aucs[arm]),
+                    int(np.isfinite(finals[arm]).sum()),
+                    norms.get(arm, math.nan),
+                )
+                for arm in own
+            ],
+        )
+        for name, own in grids.items()
+    ]
+    first = next((penalty for penalty in penalties if kind_of(penalty.name) == "gram"), penalties[0])
+    reference = first.chosen if first.chosen.norm > 0 else None
+    return Sweep(
+        games,
+        interval(finals[baseline]) if baseline in finals else None,
+        interval(aucs[baseline]) if baseline in aucs else None,
+        penalties,
+        reference,
+        [] if reference is None else [_matched(p, reference.norm) for p in penalties if p is not first],
+    )
+
+
+def _games(final: Mapping[str, Array], arms: Sequence[str]) -> list[int]:
+    """Games with a finished run of every arm in which the arms do not all score the same."""
+    finished = np.logical_and.reduce([np.isfinite(final[arm]).any(0) for arm in arms])
+    means = np.stack([statistics.mean_over_runs(final[arm]) for arm in arms])
+    differ = means.max(0) > means.min(0)
+    return [int(at) for at in np.flatnonzero(finished & differ)]
+
+
+def _within_range(scores: Mapping[str, Array], arms: Sequence[str], games: list[int]) -> dict[str, Array]:
+    means = np.stack([statistics.mean_over_runs(scores[arm][:, games]) for arm in arms])
+    low, span = means.min(0), np.ptp(means, axis=0)
+    return {arm: (scores[arm][:, games] - low) / np.where(span > 0, span, np.nan) for arm in arms}
+
+
+def _norms(study: Study) -> dict[str, float]:
+    """Mean feature norm by arm, where every run of the arm is finished and has one."""
+    if "feature_norm" not in study.metrics.columns:
+        return {}
+    own = {
+        str(run): last_norm(rows["feature_norm"].drop_nulls().to_list())
+        for (run,), rows in study.metrics.group_by("run", maintain_order=True)
+    }
+    found: dict[str, list[float]] = {}
+    for run, arm, state in study.runs.select("run", "arm", "state").iter_rows():
+        found.setdefault(arm, []).append(own.get(run, math.nan) if state in FINISHED else math.nan)
+    return {arm: mean_norm(values) for arm, values in found.items()}
+
+
+def _matched(penalty: Penalty, norm: float) -> Matched:
+    known = [setting for setting in penalty.settings if setting.norm > 0]
+    kappa = matched_kappa({setting.kappa: setting.norm for setting in known}, norm)
+    grid = [math.log(setting.kappa) for setting in penalty.settings]
+    scores = [float(setting.score.estimate) for setting in penalty.settings]
+    norms = [setting.norm for setting in known] or [math.nan]
+    score = math.nan if kappa is None else float(np.interp(math.log(kappa), grid, scores))
+    return Matched(penalty.name, kappa, score, min(norms), max(norms))
+
+
+def sweep_table(sweep: Sweep) -> pl.DataFrame:
+    """One row for each κ of each penalty: what ``kappa.csv`` holds."""
+    rows = [
+        {
+            "penalty": penalty.name, "kappa": setting.kappa, "arm": setting.arm, "runs": setting.runs,
+            "score": _known(setting.score.estimate), "score_low": _known(setting.score.low),
+            "score_high": _known(setting.score.high), "auc_score": _known(setting.auc.estimate),
+            "auc_score_low": _known(setting.auc.low), "auc_score_high": _known(setting.auc.high),
+            "feature_norm": _known(setting.norm), "chosen": setting is penalty.chosen,
+            "chosen_by_auc": setting is penalty.chosen_by_auc,
+        }
+        for penalty in sweep.penalties
+        for setting in penalty.settings
+    ]  # fmt: skip
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _known(value: Array | float) -> float | None:
+    return float(value) if math.isfinite(value) else None

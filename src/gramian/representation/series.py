@@ -1,0 +1,168 @@
+"""What the figures of an analysis show, as numbers: for each arm, mean and standard error over seeds."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.errors import UserError
+from gramian.representation.seeds import Mean, means
+from gramian.representation.tables import Measure, Moment, Point
+
+Array = NDArray[np.float64]
+HISTOGRAM_BINS = 32
+
+
+class Line(NamedTuple):
+    """A line with its error, all ``[K]``; the error is NaN where there is one seed."""
+
+    x: Array
+    mean: Array
+    error: Array
+
+
+def line(pairs: Iterable[tuple[float, float]]) -> Line:
+    """Mean and standard error of the values at each place, by rising place.
+
+    Examples
+    --------
+    >>> line([(2.0, 5.0), (1.0, 1.0), (1.0, 3.0)]).mean.tolist()
+    [2.0, 5.0]
+    """
+    found = means(pairs)
+    x = sorted(found)
+    return Line(
+        np.array(x, np.float64),
+        np.array([found[place].value for place in x], np.float64),
+        np.array([found[place].error for place in x], np.float64),
+    )
+
+
+def sparsity(points: Iterable[Point], arm: str) -> Line:
+    """Sparsity by threshold ε."""
+    return line((p.x, p.value) for p in points if p.arm == arm and p.curve == "sparsity")
+
+
+def active_of_states(points: Iterable[Point], arm: str) -> Line:
+    """Share of states by the share of the features that are active in them, in `HISTOGRAM_BINS` bins of [0, 1]."""
+    shares = (
+        _histogram(np.arange(counts.size) / (counts.size - 1), counts)
+        for counts in _curves(points, arm, "active_per_state")
+    )
+    return line((place, share) for histogram in shares for place, share in histogram)
+
+
+def activity_of_features(points: Sequence[Point], arm: str) -> Line:
+    """Share of features by the share of the states in which they are active, in `HISTOGRAM_BINS` bins of [0, 1]."""
+    states = [max(counts.sum(), 1.0) for counts in _curves(points, arm, "active_per_state")]
+    shares = (
+        _histogram(counts / seen, np.ones(counts.size))
+        for counts, seen in zip(_curves(points, arm, "active_per_feature"), states, strict=True)
+    )
+    return line((place, share) for histogram in shares for place, share in histogram)
+
+
+def spectrum(points: Iterable[Point], arm: str) -> Line:
+    """Eigenvalues of the covariance, largest first."""
+    return line((p.x, p.value) for p in points if p.arm == arm and p.curve == "spectrum")
+
+
+def held_variance(points: Iterable[Point], arm: str) -> Line:
+    """Share of the variance that the first 1, 2, … eigenvalues hold; NaN of features that do not vary."""
+    found: list[tuple[float, float]] = []
+    for eigenvalues in _curves(points, arm, "spectrum"):
+        total = eigenvalues.sum()
+        shares = np.cumsum(eigenvalues) / (total if total > 0 else np.nan)
+        found += enumerate(shares.tolist(), start=1)
+    return line(found)
+
+
+def during_training(moments: Iterable[Moment], arm: str, metric: str) -> Line:
+    """A metric of ``dynamics.csv`` by frames."""
+    return line((m.frames, m.value) for m in moments if m.arm == arm and m.metric == metric)
+
+
+SLIGHT_GROWTH = 0.1
+"""Of a logarithm; with less there is nothing to share out."""
+
+
+def growth_shares(growths: Mapping[str, Mean]) -> tuple[float, float]:
+    """Shares of log‖φ‖ and log abs(δ) in the growth of log‖g‖ of an arm: the ratio of its means over seeds.
+
+    A mean of the runs' own ratios would be that of the run whose gradient happened to grow least. NaN where it grew by
+    less than `SLIGHT_GROWTH` or than its standard error.
+
+    Parameters
+    ----------
+    growths
+        By the names of `gramian.representation.dynamics.GROWTH`.
+
+    Examples
+    --------
+    >>> names = ("growth_log_head_gradient", "growth_log_feature_norm", "growth_log_td_error")
+    >>> growth_shares(dict(zip(names, [Mean(2.0, 0.1, 2), Mean(1.0, 0.1, 2), Mean(0.5, 0.1, 2)])))
+    (0.5, 0.25)
+    """
+    gradient = growths["growth_log_head_gradient"]
+    if not abs(gradient.value) > max(SLIGHT_GROWTH, gradient.error if math.isfinite(gradient.error) else 0.0):
+        return math.nan, math.nan
+    norm, error = (growths[name].value for name in ("growth_log_feature_norm", "growth_log_td_error"))
+    return norm / gradient.value, error / gradient.value
+
+
+class Correlation(NamedTuple):
+    """The correlations of one run's features, ordered so that features that correlate stand together."""
+
+    run: str
+    seed: int
+    matrix: Array
+    """``[v, v]``, v the number of features that vary."""
+    features: int
+    """All features, those that do not vary among them."""
+
+
+def first_correlation(measures: Iterable[Measure], arm: str, folder: Path) -> Correlation:
+    """Correlations of an arm's first seed; ordered by average linkage on 1 - abs(correlation)."""
+    first = min((m for m in measures if m.arm == arm), key=lambda m: m.seed)
+    path = folder / f"{first.run}.npy"
+    try:
+        matrix = np.load(path, allow_pickle=False)
+        whole = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read '{path}': {error}; analyze the runs again") from error
+    if not whole:
+        raise UserError(f"'{path}' has shape {list(matrix.shape)}; it must be [d, d]; analyze the runs again")
+    varies = ~np.isnan(matrix.diagonal())
+    return Correlation(
+        first.run, first.seed, _clustered(matrix[np.ix_(varies, varies)].astype(np.float64)), len(varies)
+    )
+
+
+def _clustered(matrix: Array) -> Array:
+    from scipy.cluster.hierarchy import leaves_list, linkage
+    from scipy.spatial.distance import squareform
+
+    if len(matrix) < 3:
+        return matrix
+    distance = squareform(np.clip(1 - np.abs(matrix), 0, None), checks=False)
+    order = leaves_list(linkage(distance, "average", optimal_ordering=len(matrix) <= 1024))
+    return np.asarray(matrix[np.ix_(order, order)])
+
+
+def _curves(points: Iterable[Point], arm: str, curve: str) -> list[Array]:
+    """The values of a curve, one array for each run of an arm, in the order of the runs."""
+    runs: dict[str, list[float]] = {}
+    for p in points:
+        if p.arm == arm and p.curve == curve:
+            runs.setdefault(p.run, []).append(p.value)
+    return [np.array(values, np.float64) for values in runs.values()]
+
+
+def _histogram(places: Array, weights: Array) -> list[tuple[float, float]]:
+    """Left edge and share of each bin."""
+    counts, edges = np.histogram(places, HISTOGRAM_BINS, (0, 1), weights=weights)
+    shares = counts / max(weights.sum(), 1)
+    return list(zip(edges[:-1].tolist(), shares.tolist(), strict=True))

@@ -1,0 +1,88 @@
+"""The analysis of a study's features in its report."""
+
+import json
+import re
+import shutil
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gramian.errors import UserError
+from gramian.report import Options, build
+from gramian.report.representation import HEAT_CELLS, blocks, read_representation
+from tests.representation.analyses import write_report
+
+FIGURES = ("sparsity", "dynamics", "growth", "correlation", "spectrum")
+
+
+def data(page, name):
+    found = re.search(rf'<script type="application/json" id="data-{name}">(.*?)</script>', page, re.DOTALL)
+    return json.loads(found[1])
+
+
+def test_figures_of_the_analysis_lie_beside_those_of_the_study(analyzed_report):
+    drawn = {path.name for path in (analyzed_report / "figures" / "representation").iterdir()}
+    games = ("Alien", "Pong")
+    assert drawn == {f"{name}-{game}.{suffix}" for name in FIGURES for game in games for suffix in ("png", "svg")}
+
+
+def test_the_page_has_histograms_sparsity_spectrum_correlations_and_measures(analyzed_report):
+    alien, pong, seaquest = data((analyzed_report / "index.html").read_text(), "representation")
+    assert set(pong["lines"]) == {"states", "features", "sparsity", "eigenvalues", "variance"}
+    assert set(pong["heat"]) == {"0", "1", "2"}
+    assert dict(pong["measures"])["effective_rank"] == ["0.5 ± 0"] * 3
+    assert alien is not None
+    assert seaquest is None
+
+
+def test_growth_of_the_heads_gradient_needs_no_analysis(small_report):
+    page = (small_report / "index.html").read_text()
+    assert len(data(page, "growth")[0]["0"]["m"]) == 3
+    assert 'id="growth-figure"' in page
+    assert 'id="representation"' not in page
+
+
+def test_an_analysis_elsewhere_is_named(small_study, tmp_path):
+    write_report(tmp_path / "elsewhere", games=("Pong",), arms=("dqn",))
+    page = build(small_study, tmp_path / "report", Options(replicates=100), analysis_folder=tmp_path / "elsewhere")
+    assert 'id="representation"' in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("games", "complaint"), [((), "holds no analysis; name a folder"), (("hero",), "is of other runs than the study's")]
+)
+def test_what_is_no_analysis_of_the_study_is_refused_and_nothing_is_written(small_study, tmp_path, games, complaint):
+    if games:
+        write_report(tmp_path / "elsewhere", games=games)
+    with pytest.raises(UserError, match=complaint):
+        build(small_study, tmp_path / "report", analysis_folder=tmp_path / "elsewhere")
+    assert not (tmp_path / "report").exists()
+
+
+def test_a_lost_matrix_is_one_line(tmp_path):
+    write_report(tmp_path / "analysis", games=("pong",), arms=("dqn",))
+    shutil.rmtree(tmp_path / "analysis" / "correlation")
+    with pytest.raises(UserError, match=r"cannot read '.*s0\.npy'.*; analyze the runs again"):
+        read_representation(tmp_path / "analysis", {("pong", "dqn")})
+
+
+@pytest.mark.parametrize("value", [0.0, np.nan], ids=["zero", "nan"])
+@pytest.mark.filterwarnings("ignore")
+def test_features_that_are_all_zero_or_nan_have_their_section_too(small_study, tmp_path, value):
+    write_report(tmp_path / "analysis", games=("Pong",), arms=("dqn", "gram:10.24"), value=value)
+    page = build(small_study, tmp_path / "report", Options(replicates=100), analysis_folder=tmp_path / "analysis")
+    assert 'id="representation"' in page.read_text()
+
+
+def test_blocks_are_means_whatever_the_sizes_are():
+    matrix = np.random.default_rng(0).normal(size=(7, 7))
+    edges = [0, 2, 4, 7]
+    expected = [[matrix[a:b, c:d].mean() for c, d in pairwise(edges)] for a, b in pairwise(edges)]
+    np.testing.assert_allclose(blocks(matrix, 3), expected)
+
+
+def test_heat_maps_of_a_study_of_the_papers_size_fit_the_page():
+    side = int((HEAT_CELLS / (49 * 3)) ** 0.5)
+    assert 49 * 3 * side**2 * 4 / 3 < 1.5e6
+    assert side > 80
