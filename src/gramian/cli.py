@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import zip_longest
 from typing import get_type_hints
 
 from gramian import __version__
@@ -162,7 +163,7 @@ def _run_bare(name: str, arguments: list[str]) -> int:
 def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
     import tyro
 
-    for option, value in zip(arguments, [*arguments[1:], None], strict=True):
+    for option, value in zip_longest(arguments, arguments[1:]):
         # An empty path would silently be the folder one stands in.
         if (option == "--out" and value == "") or option == "--out=":
             raise UserError("--out is empty; name a folder, or '.' for this one")

@@ -39,7 +39,7 @@ LEAST_DISK_BYTES = 2 * 10**9
 LEAST_MEMORY_BYTES = 2 * 10**9
 ATARI_MEMORY_BYTES = 8 * 10**9
 """A run of the author's preset holds a replay of a million frames: 7.1 GB, and a process."""
-GRAPH_TOLERANCE = 1e-4
+GRAPH_TOLERANCE = 1e-5
 """Largest relative difference of weights after ten updates: the same sums in another order, not another update."""
 
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import torch
 import tyro
@@ -12,6 +12,7 @@ import tyro
 from gramian.deep.arms import parse_arm
 from gramian.deep.config import Config, Settings, load_preset, population
 from gramian.deep.games import find_game
+from gramian.deep.graphs import Execution
 from gramian.deep.logs import read_status
 from gramian.deep.session import read_population, resume, train
 from gramian.errors import UserError, WorkFailed
@@ -19,7 +20,7 @@ from gramian.errors import UserError, WorkFailed
 PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
 """The preset for each kind of game where none is named."""
 
-WITH_RESUME = ("--resume", "--device", "--replay-device", "--tensorboard", "--torch-threads", "--help")
+WITH_RESUME = ("--resume", "--device", "--replay-device", "--tensorboard", "--execution", "--torch-threads", "--help")
 """Options that have a meaning for a population that was begun."""
 
 
@@ -43,11 +44,13 @@ class TrainOptions:
     device: str = "auto"
     """cpu, cuda or auto."""
     replay_device: str = "auto"
-    """Where the replay lies: cpu, cuda, or auto for the learner's device."""
+    """Where the replay lies: cpu, cuda, or auto for the learner's device if it fits there."""
     checkpoint_replay: bool = True
     """Save the replay with the checkpoints, so that a resumed run is the one that was never interrupted."""
     tensorboard: bool = False
     """Write TensorBoard's files too (extra 'tensorboard')."""
+    execution: Execution | Literal["auto"] = "auto"
+    """How the work reaches a GPU: eager, graphed (as CUDA graphs) or compiled (and graphed); auto is compiled."""
     torch_threads: int = 1
     """Threads of torch on the CPU: more than one starve the emulators."""
     settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
@@ -72,7 +75,12 @@ def train_command(options: TrainOptions) -> int:
     if options.torch_threads < 1:
         raise UserError(f"--torch-threads is {options.torch_threads}; it must be at least 1")
     torch.set_num_threads(options.torch_threads)
-    places = {"device": options.device, "replay_device": options.replay_device, "tensorboard": options.tensorboard}
+    places = {
+        "device": options.device,
+        "replay_device": options.replay_device,
+        "tensorboard": options.tensorboard,
+        "execution": options.execution,
+    }
     if options.resume is not None:
         folder = resume(options.resume, **places)  # type: ignore[arg-type]
     else:

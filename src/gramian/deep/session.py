@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -20,9 +20,10 @@ from gramian.deep.checkpoint import KEPT, Checkpoint, Checkpoints
 from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.display import Display
 from gramian.deep.games import find_game
+from gramian.deep.graphs import Execution, pick_execution
 from gramian.deep.heldout import HeldOut
 from gramian.deep.logs import RunLog, State, add_provenance, provenance, write_config, write_status
-from gramian.deep.memory import memory_bill
+from gramian.deep.memory import available_bytes, memory_bill
 from gramian.deep.networks import parameter_shapes
 from gramian.deep.replay import bytes_needed
 from gramian.deep.schedules import crossed
@@ -38,8 +39,10 @@ STATUS_INTERVAL_S = 5.0
 """Seconds between two looks that others can take at a run: its logs so far and its status."""
 LOCK = "lock"
 """Held by the process at work on a population."""
-LEARNER_COPIES = 6
-"""Online and target weights, Adam's two moments, a gradient and a temporary of the optimiser."""
+LEARNER_COPIES = 7
+"""Online, target and acting weights, Adam's two moments, a gradient and a temporary of the optimiser."""
+REPLAY_SHARE = 0.9
+"""Largest share of a GPU's free memory that a replay may take; the learner needs some too."""
 
 
 def train(
@@ -52,6 +55,7 @@ def train(
     tensorboard: bool = False,
     threads: int = 0,
     dtype: torch.dtype = torch.float32,
+    execution: Execution | Literal["auto"] = "auto",
 ) -> Path:
     """Train a population in a new folder.
 
@@ -74,6 +78,8 @@ def train(
         That step Atari's emulators; 0 takes one for each core.
     dtype
         Of the networks.
+    execution
+        How the work of a step reaches a GPU; see `gramian.deep.graphs`.
 
     Returns
     -------
@@ -105,7 +111,7 @@ def train(
         raise UserError(
             f"'{folder}' holds a population already; go on with --resume '{folder}', or name another folder"
         )
-    session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype)
+    session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution)
     output_folder(folder)
     with locked(folder / LOCK):
         replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
@@ -114,7 +120,13 @@ def train(
 
 
 def resume(
-    out: Path | str, *, device: str = "auto", replay_device: str = "auto", tensorboard: bool = False, threads: int = 0
+    out: Path | str,
+    *,
+    device: str = "auto",
+    replay_device: str = "auto",
+    tensorboard: bool = False,
+    threads: int = 0,
+    execution: Execution | Literal["auto"] = "auto",
 ) -> Path:
     """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning.
 
@@ -136,7 +148,7 @@ def resume(
     """
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder)
-    session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype)
+    session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution)
     with locked(folder / LOCK):
         session.run(session.checkpoints.load(report=lambda line: print(f"gramian: {line}", file=sys.stderr)))
     return folder
@@ -191,6 +203,20 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def place_replay(name: str, device: torch.device, size: int) -> torch.device:
+    """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise.
+
+    Examples
+    --------
+    >>> place_replay("auto", torch.device("cpu"), 10**9)
+    device(type='cpu')
+    """
+    if name != "auto":
+        return pick_device(name)
+    fits = device.type == "cpu" or size <= REPLAY_SHARE * available_bytes(device)
+    return device if fits else torch.device("cpu")
+
+
 class _Session:
     """One process at work on a population."""
 
@@ -204,24 +230,37 @@ class _Session:
         tensorboard: bool,
         threads: int,
         dtype: torch.dtype,
+        execution: Execution | Literal["auto"],
     ) -> None:
         self.config, self.folder = config, folder
         self.device = pick_device(device)
-        self.replay_device = self.device if replay_device == "auto" else pick_device(replay_device)
+        pick_execution(execution, self.device)
         self.checkpoint_replay, self.tensorboard, self.dtype = checkpoint_replay, tensorboard, dtype
         self.checkpoints = Checkpoints(folder, [run.name for run in config.runs])
         self.environments = make_environments(config, threads)
-        self._print_memory_bill()
+        replay_bytes = bytes_needed(
+            self.environments.observation,
+            len(config.runs),
+            config.settings.envs_per_run,
+            config.settings.replay_capacity,
+        )
+        self.replay_device = place_replay(replay_device, self.device, replay_bytes)
+        self._print_memory_bill(replay_bytes)
         if tensorboard:
             TensorBoard.check_installed()
         self.trainer = Trainer(
-            config, self.environments, device=self.device, replay_device=self.replay_device, dtype=dtype
+            config,
+            self.environments,
+            device=self.device,
+            replay_device=self.replay_device,
+            dtype=dtype,
+            execution=execution,
         )
         self.diverged: dict[int, int] = {}
         self.logs: list[RunLog] = []
         self.board: TensorBoard | None = None
 
-    def _print_memory_bill(self) -> None:
+    def _print_memory_bill(self, replay_bytes: int) -> None:
         """Say what will be allocated, and stop here if it is more than there is."""
         settings, runs = self.config.settings, len(self.config.runs)
         observation = self.environments.observation
@@ -233,9 +272,7 @@ class _Session:
             games = len({run.game for run in self.config.runs})
             held_out = games * settings.representation_states * observation.stack * observation.frame_bytes
             items[self.device]["held-out states"] = held_out
-        items[self.replay_device][f"replay of {runs} × {settings.replay_capacity:,} transitions"] = bytes_needed(
-            observation, runs, settings.envs_per_run, settings.replay_capacity
-        )
+        items[self.replay_device][f"replay of {runs} × {settings.replay_capacity:,} transitions"] = replay_bytes
         for device, parts in items.items():
             advice = "lower --replay-capacity or train fewer runs at once"
             print(memory_bill(parts, device, advice), file=sys.stderr)
