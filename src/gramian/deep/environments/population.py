@@ -58,6 +58,8 @@ class _Group(NamedTuple):
 
     engine: Engine
     rows: NDArray[np.intp]
+    place: slice | NDArray[np.intp]
+    """The rows again, as a slice where they are all of them, which is faster."""
 
 
 class Environments:
@@ -114,12 +116,12 @@ class Environments:
         self.observation = _common_observation(games, self._groups)
         self.frames_per_step = self._groups[0].engine.frames_per_step
         limits, actions = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for engine, rows in self._groups:
+        for engine, rows, _ in self._groups:
             limits[rows], actions[rows] = engine.max_episode_steps, engine.actions
         self.actions: NDArray[np.int64] = actions.reshape(self.shape)[:, 0]
         """``[P]``: the number of actions of each run's game."""
         self._limits = limits
-        self._action_counts = actions
+        self._action_counts = actions.astype(np.uint64)
         self._seeds = np.repeat(np.asarray(seeds, np.int64), envs_per_run)
         self._index = np.tile(np.arange(envs_per_run), population)
         self._everyone = np.arange(count)
@@ -127,6 +129,8 @@ class Environments:
         self._episode = np.zeros(count, np.int64)
         self._length = np.zeros(count, np.int64)
         self._log = np.zeros((count, 256), np.uint8)
+        # No running episode is longer than this, and none is truncated that is shorter than that.
+        self._longest, self._shortest_limit = 0, int(limits.min())
         self._sent: NDArray[np.int64] | None = None
         self._frames: Frames = np.zeros((count, *self.observation.frame_shape), self.observation.dtype)
         self._final: Frames = np.zeros_like(self._frames)
@@ -147,6 +151,7 @@ class Environments:
         """Start episode 0 of every environment."""
         self._episode[:] = 0
         self._length[:] = 0
+        self._longest = 0
         self._clear_flags()
         self._started[:] = True
         self._start(self._everyone)
@@ -162,26 +167,30 @@ class Environments:
         flat = np.ascontiguousarray(actions, np.int64).reshape(-1)
         if flat.shape != self._everyone.shape:
             raise ValueError(f"actions have shape {actions.shape}, not {self.shape}")
-        if ((flat < 0) | (flat >= self._action_counts)).any():
+        if (flat.view(np.uint64) >= self._action_counts).any():  # which negative ones are too
             raise ValueError(f"actions {actions.tolist()} outside their games' ranges, below {self.actions.tolist()}")
         if self._sent is not None:
             raise RuntimeError("actions were sent before the outcome of those before was received")
         self._sent = flat
-        for engine, rows in self._groups:
-            engine.send(flat[rows])
+        for engine, _, place in self._groups:
+            engine.send(flat[place])
 
     def recv(self) -> Step:
         """Wait for what the actions sent led to."""
         if self._sent is None:
             raise RuntimeError("no actions were sent")
-        for engine, rows in self._groups:
+        for engine, _, place in self._groups:
             outcome = engine.recv()
-            self._frames[rows] = outcome.frames
-            self._rewards[rows] = outcome.rewards
-            self._terminated[rows] = outcome.terminated
-            self._life_lost[rows] = outcome.life_lost
+            self._frames[place] = outcome.frames
+            self._rewards[place] = outcome.rewards
+            self._terminated[place] = outcome.terminated
+            self._life_lost[place] = outcome.life_lost
         self._record(self._sent)
         self._sent = None
+        if self._longest < self._shortest_limit and not self._terminated.any():  # at most steps nothing ends
+            self._started[:] = False
+            self._truncated[:] = False
+            return self._step
         self._life_lost &= ~self._terminated
         np.greater_equal(self._length, self._limits, out=self._truncated)
         self._truncated &= ~self._terminated
@@ -193,6 +202,7 @@ class Environments:
             self._episode[ended] += 1
             self._length[ended] = 0
             self._start(ended)
+        self._longest = int(self._length.max())
         return self._step
 
     def state(self) -> State:
@@ -231,8 +241,9 @@ class Environments:
         for row, taken in zip(self._log, actions, strict=True):
             row[: taken.size] = taken
         self._length[:] = length
+        self._longest = int(length.max(initial=0))
         alive = True
-        for engine, rows in self._groups:
+        for engine, rows, _ in self._groups:
             self._frames[rows], lived = engine.replay(self._episode_seeds(rows), [actions[i] for i in rows])
             alive &= lived
         self._rewards[:] = state["rewards"]
@@ -247,11 +258,11 @@ class Environments:
 
     def close(self) -> None:
         """Stop the emulators."""
-        for engine, _ in self._groups:
+        for engine, _, _ in self._groups:
             engine.close()
 
     def _start(self, which: NDArray[np.intp]) -> None:
-        for engine, rows in self._groups:
+        for engine, rows, _ in self._groups:
             members = np.flatnonzero(np.isin(rows, which, assume_unique=True))
             if members.size:
                 self._frames[rows[members]] = engine.start(members, self._episode_seeds(rows[members]))
@@ -262,7 +273,8 @@ class Environments:
         return (random_bits >> np.uint64(33)).astype(np.int64)
 
     def _record(self, actions: NDArray[np.int64]) -> None:
-        self._reserve(int(self._length.max()) + 1)
+        self._longest += 1
+        self._reserve(self._longest)
         self._log[self._everyone, self._length] = actions
         self._length += 1
 
@@ -346,14 +358,15 @@ def _make_groups(
     for game in dict.fromkeys(games):
         rows = np.flatnonzero([owner == game for owner in owners])
         share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
-        groups.append(_Group(make_engine(game, rows.size, options, share), rows))
+        place = slice(None) if rows.size == len(owners) else rows
+        groups.append(_Group(make_engine(game, rows.size, options, share), rows, place))
     return tuple(groups)
 
 
 def _common_observation(games: Sequence[Game], groups: Sequence[_Group]) -> ObservationSpec:
     names = [game.name for game in dict.fromkeys(games)]
     first = groups[0].engine.observation
-    for name, (engine, _) in zip(names, groups, strict=True):
+    for name, (engine, _, _) in zip(names, groups, strict=True):
         if engine.observation != first:
             raise UserError(
                 f"'{names[0]}' and '{name}' cannot share a population: their observations have shapes {first.shape} "
