@@ -221,29 +221,50 @@ def _forward_by_run(spec: NetworkSpec, parameters: Parameters, observations: Ten
     A CPU gains nothing from products of many small matrices, and its convolutions are faster on images whose channels
     come last, if there are some of them.
     """
-    values, features = [], []
-    names = list(parameters)
+    outputs = [
+        forward_run(spec, own, seen) for own, seen in zip(by_run(parameters), observations.unbind(), strict=True)
+    ]
+    return QOutput(*(torch.stack(tensors) for tensors in zip(*outputs, strict=True)))
+
+
+def by_run(parameters: Parameters) -> list[Parameters]:
+    """The parameters of each run, sharing their memory.
+
+    Examples
+    --------
+    >>> [run["head.bias"].shape for run in by_run({"head.bias": torch.zeros(2, 6)})]
+    [torch.Size([6]), torch.Size([6])]
+    """
     # unbind, not indexing: its gradient is one stack and not P zero-padded tensors
-    for seen, *tensors in zip(observations.unbind(), *(parameters[name].unbind() for name in names), strict=True):
-        own = dict(zip(names, tensors, strict=True))
-        x = _scaled(spec, seen, own["head.bias"].dtype)
-        channels_last = spec.kind == "nature" and len(x) >= _CHANNELS_LAST_FROM
+    runs = zip(*(tensor.unbind() for tensor in parameters.values()), strict=True)
+    return [dict(zip(parameters, tensors, strict=True)) for tensors in runs]
+
+
+def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor) -> QOutput:
+    """Q-values ``[B, A]`` and features ``[B, d]`` of one run, from its `by_run` parameters; for CPUs.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=8)
+    >>> forward_run(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4)).values.shape
+    torch.Size([3, 2])
+    """
+    x = _scaled(spec, observations, own["head.bias"].dtype)
+    channels_last = spec.kind == "nature" and len(x) >= _CHANNELS_LAST_FROM
+    if channels_last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
+        weight = own[f"body.conv{number}.weight"]
         if channels_last:
-            x = x.contiguous(memory_format=torch.channels_last)
-        for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
-            weight = own[f"body.conv{number}.weight"]
-            if channels_last:
-                weight = weight.contiguous(memory_format=torch.channels_last)
-            x = functional.conv2d(x, weight, own[f"body.conv{number}.bias"], stride).relu()
-        x = x.flatten(1)
-        for name in _hidden_names(spec):
-            x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
-            if spec.layer_norm:
-                x = functional.layer_norm(x, (spec.features_dim,), own[f"{name}.norm.weight"], own[f"{name}.norm.bias"])
-            x = x.relu()
-        features.append(x)
-        values.append(functional.linear(x, own["head.weight"], own["head.bias"]))
-    return QOutput(torch.stack(values), torch.stack(features))
+            weight = weight.contiguous(memory_format=torch.channels_last)
+        x = functional.conv2d(x, weight, own[f"body.conv{number}.bias"], stride).relu()
+    x = x.flatten(1)
+    for name in _hidden_names(spec):
+        x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
+        if spec.layer_norm:
+            x = functional.layer_norm(x, (spec.features_dim,), own[f"{name}.norm.weight"], own[f"{name}.norm.bias"])
+        x = x.relu()
+    return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
 
 
 def _scaled(spec: NetworkSpec, observations: Tensor, dtype: torch.dtype) -> Tensor:

@@ -32,6 +32,7 @@ from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, record
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
+from gramian.deep.networks import by_run, forward_run
 from gramian.deep.observations import FrameStack
 from gramian.deep.replay import Replay
 from gramian.deep.streams import Stream, bits, further, integers, uniform
@@ -162,7 +163,7 @@ class Pipeline(ABC):
 
 
 class HostPipeline(Pipeline):
-    """A population on the CPU. The learner has a thread of its own where there is a second core."""
+    """A population on the CPU. With Atari's network and a second core, the learner has a thread of its own."""
 
     def __init__(
         self, learner: Learner, replay: HostReplay, stack: FrameStack, seeds: list[int], batch_size: int
@@ -172,7 +173,10 @@ class HostPipeline(Pipeline):
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
-        self._thread = ThreadPoolExecutor(1, "gramian-learner") if cores() > 1 else None
+        self._actors = by_run(learner.layout.views(self.acting))
+        # A thread pays where updates are long and whoever steps the environments holds no lock of the interpreter.
+        threaded = learner.spec.kind == "nature" and cores() > 1
+        self._thread = ThreadPoolExecutor(1, "gramian-learner") if threaded else None
         self._learning: Future[object] | None = None
         self._begun = 0
 
@@ -187,7 +191,10 @@ class HostPipeline(Pipeline):
         actions = integers(random_bits, self._action_counts)
         if epsilon >= 1:  # in a prefill nobody needs the network
             return actions
-        greedy = self.learner.greedy(self.stack.observations, self.acting).numpy()
+        with torch.no_grad():
+            seen = self.stack.observations
+            values = [forward_run(self.learner.spec, own, x).values for own, x in zip(self._actors, seen, strict=True)]
+            greedy = self.learner.objective.masked(torch.stack(values)).argmax(2).numpy()
         return np.where(uniform(random_bits) < epsilon, actions, greedy)
 
     def _observe(self, *, with_finals: bool) -> None:
