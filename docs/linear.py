@@ -5,6 +5,7 @@ Run it as ``python docs/linear.py`` after a result has changed.
 
 import csv
 import math
+import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -98,6 +99,53 @@ def contrasts() -> str:
     return table(["question", "steps of", "against", *words, "runs"], lines, words=3)
 
 
+LATE_EPISODES = 10
+
+
+def late() -> str:
+    """Steps in the last episodes: the differences of the contrasts, and λ by step size against plain learning."""
+    found = {(r["question"], r["first"], r["second"], r["copies"]): r for r in rows("mountain_car_contrasts")}
+    swept = dict.fromkeys(key[:3] for key, row in found.items() if "projected" not in key[1] + key[2])
+    lines = [
+        [question, first, second]
+        + [interval(found[question, first, second, c], "late", "late_low", "late_high", sign=True) for c in SETS]
+        for question, first, second in swept
+    ]
+    bests = table(["question", "steps of", "against", *SETS.values()], lines, words=3)
+
+    runs = {
+        (r["copies"], r["arm"], r["lambda"], r["alpha_k_d"]): r
+        for r in rows("mountain_car_runs")
+        if r["span"] == "late"
+    }
+    sizes = [key[3] for key in runs if key[:2] == ("0", "plain, α·d")]
+    lines = []
+    for copies, lam in dict.fromkeys((k[0], k[2]) for k in runs if k[1] == "A, single-sample"):
+        line = [SETS[copies], lam]
+        for size in sizes:
+            one, other = runs[copies, "A, single-sample", lam, size], runs[copies, "plain, α·d", "0", size]
+            line.append(paired(one, other))
+        lines.append(line)
+    said = (
+        f"Steps per episode in the last {LATE_EPISODES} episodes, between the arms at their best over all episodes, "
+        "with 95 % bootstrap intervals:\n\n"
+    )
+    between = (
+        "\nThe same, the single-sample arm minus plain learning at equal α·k·d, run by run; ± 1.96 standard errors of "
+        "these differences:\n\n"
+    )
+    return said + bests + between + table(["features", "λ", *(f"α·k·d {float(x):g}" for x in sizes)], lines)
+
+
+def paired(one: Row, other: Row) -> str:
+    """Mean difference of two rows of the table of runs, per episode, and 1.96 of its standard errors."""
+    columns = [column for column in one if column.isdigit() and one[column] and other[column]]
+    differences = [(int(one[n]) - int(other[n])) / LATE_EPISODES for n in columns]
+    error = statistics.stdev(differences) / math.sqrt(len(differences))
+    shown = f"{statistics.mean(differences):+,.0f} ± {1.96 * error:,.0f}"
+    return shown.replace("-", "−")
+
+
 def arms() -> str:
     """Every arm at its best step size and λ over all runs, and where in the run the steps are spent."""
     found: dict[tuple[str, str], Row] = {}
@@ -179,6 +227,7 @@ TABLES = {
     "regression": regression,
     "contrasts": contrasts,
     "arms": arms,
+    "late": late,
     "costly": costly,
     "shares": shares,
     "diverged": diverged,

@@ -102,12 +102,18 @@ def test_the_gain_with_copies_must_exceed_that_without(results):
 
 
 def test_the_range_of_step_sizes_must_widen(results):
-    table, share = results / "linear/mountain_car_summary.csv", ("share_own", "share_own_low", "share_own_high")
-    edit(table, {"copies": "1", "arm": "A, single-sample"}, dict(zip(share, ("0.9", "0.88", "0.92"), strict=True)))
-    edit(table, {"copies": "1", "arm": "A, λ = 0"}, dict(zip(share, ("0.3", "0.28", "0.32"), strict=True)))
+    def share(arm, name, *numbers):
+        fields = dict(zip((name, f"{name}_low", f"{name}_high"), numbers, strict=True))
+        edit(results / "linear/mountain_car_summary.csv", {"copies": "1", "arm": arm}, fields)
+
+    share("A, single-sample", "share_against_zero", "0.6", "0.55", "0.65")
+    share("A, single-sample", "share_own", "0.9", "0.88", "0.92")
+    share("A, norm alone", "share_own", "0.3", "0.28", "0.32")
     assert verdict("mountain-car-sensitivity", results) == "reproduced"
-    edit(table, {"copies": "1", "arm": "A, norm alone"}, dict(zip(share, ("0.9", "0.88", "0.92"), strict=True)))
+    share("A, norm alone", "share_own", "0.9", "0.88", "0.92")
     assert verdict("mountain-car-sensitivity", results) == "confounded"
+    share("A, single-sample", "share_against_zero", "0.6", "-0.05", "0.65")
+    assert verdict("mountain-car-sensitivity", results) == "not reproduced"
 
 
 def test_the_regression_is_judged_at_the_matched_step_size_and_for_both_inputs(results):

@@ -4,7 +4,18 @@ import pytest
 from gramian.cli import main
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, initial_transform
 from gramian.linear.least_squares import ERROR_CAP, regression_block
-from gramian.linear.regression import MATCHED, Regression, cases, compute, control_of, covariance, record_points
+from gramian.linear.regression import (
+    MATCHED,
+    Regression,
+    _combine,
+    _moments,
+    block,
+    cases,
+    compute,
+    control_of,
+    covariance,
+    record_points,
+)
 from gramian.linear.regression import command as regression
 from tests.linear.oracle import DenseLearner
 
@@ -75,6 +86,47 @@ def test_a_diverged_run_is_capped_and_marked_and_leaves_the_others_alone():
     assert diverged.all()
     assert (errors[-1] == ERROR_CAP).all()
     assert (areas <= ERROR_CAP).all()
+
+
+def test_the_distance_of_a_diverged_run_is_not_recorded():
+    *_, distances, _, diverged = run_block(Arm("reduced", "single", 0.1), 3.0)
+    assert diverged.all()
+    assert np.isfinite(distances[0]).all()
+    assert np.isnan(distances[-1]).all()
+
+
+def test_one_diverged_run_leaves_the_mean_distance_to_the_others(tmp_path):
+    """At this step size some runs diverge and others do not: over one block of 50 runs and another of 10."""
+    options = Regression(out=tmp_path, runs=60, steps=300, alpha=0.5, rhos=(0.0,), lambdas=(0.1,), threads=1)
+    results = compute(options)
+    c = next(i for i, case in enumerate(results.cases) if case.label == "A, λ = 0")
+    diverged = results.diverged[0, c]
+    assert 0 < diverged.sum() < 60
+    blocks = [block(options, runs, np.zeros(1, dtype=bool)) for runs in (range(50), range(50, 60))]
+    counts, means = (np.array([part[f"distances_{name}"][0, c, -1] for part in blocks]) for name in ("count", "mean"))
+    assert counts.tolist() == [50 - diverged[:50].sum(), 10 - diverged[50:].sum()]
+    assert results.distances[0, 0, c, -1] == pytest.approx((counts * means).sum() / counts.sum())
+
+
+def test_the_moments_of_blocks_are_those_of_all_runs_that_have_a_number():
+    values = np.random.default_rng(0).standard_normal((1, 1, 3, 12))
+    values[0, 0, 1, [2, 7, 11]] = np.nan
+    values[0, 0, 2] = np.nan
+    parts = [_moments("x", part) for part in np.split(values, [5, 9], axis=-1)]
+    mean, error = _combine(parts, "x")[:, 0, 0]
+    known = values[0, 0, 1][np.isfinite(values[0, 0, 1])]
+    assert mean[:2] == pytest.approx([values[0, 0, 0].mean(), known.mean()])
+    assert error[:2] == pytest.approx([values[0, 0, 0].std(ddof=1) / 12**0.5, known.std(ddof=1) / 3])
+    assert np.isnan([mean[2], error[2]]).all()
+
+
+@pytest.mark.filterwarnings("error")
+def test_divergence_warns_of_nothing_and_says_no_nan(tmp_path, capsys):
+    assert main(["regression", "--runs", "3", "--steps", "300", "--alpha", "3", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "nan" not in printed
+    assert "inf" not in printed
+    assert "–" in printed
 
 
 def test_the_reduced_form_with_lambda_0_is_plain_regression_at_alpha_d():

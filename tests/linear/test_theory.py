@@ -1,4 +1,6 @@
 import csv
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,17 @@ from gramian.linear.evaluation import evaluate_reduced
 from gramian.linear.kernels import SINGLE, TWO_SAMPLE
 from gramian.linear.learner import Learner
 from gramian.linear.mdp import offdiag, random_process
-from gramian.linear.theory import Theory, check, constructed_minimum, equilibrium, paper_offdiagonal, single_sample_bias
+from gramian.linear.theory import (
+    Theory,
+    check,
+    constructed_minimum,
+    equilibrium,
+    mean_along,
+    paper_offdiagonal,
+    proposition_3,
+    proposition_6,
+    single_sample_bias,
+)
 
 SMALL = Theory(states=6, features=3, processes=1, samples=20_000, steps=40_000)
 
@@ -25,6 +37,39 @@ def found():
 
 def test_every_verdict_is_the_expected_one(found):
     assert [f.statement for f in found if f.holds != f.expected] == []
+
+
+@pytest.mark.parametrize("lam", [1e-4, 0.01, 10.0])
+@pytest.mark.parametrize(
+    ("statement", "power"), [("h is Lipschitz over all matrices", 2.0), ("with the same K over all matrices", 4.0)]
+)
+def test_a_bound_that_no_matrix_keeps_is_seen_at_every_lambda(lam, statement, power):
+    options = replace(SMALL, lam=lam, samples=1000)
+    process, rng = random_process(6, 3, seed=1), np.random.default_rng(0)
+    found = [*proposition_3(process, options, rng), *proposition_6(process, options, rng)]
+    (finding,) = [f for f in found if f.statement == statement]
+    assert not finding.holds
+    assert float(finding.computed.split("^")[1]) == pytest.approx(power, abs=0.1)
+
+
+def test_every_mean_of_the_noise_is_shown_with_an_interval(found):
+    shown = [f for f in found if f.proposition == "6" and ("mean zero" in f.statement or "less its" in f.statement)]
+    assert len(shown) == 3
+    for finding in shown:
+        mean, half = map(
+            float,
+            re.match(r"mean along the bias (\S+) ± (\S+) \(99.9 %\)", finding.computed.replace("−", "-")).groups(),
+        )
+        assert (abs(mean) <= half) == finding.expected
+        assert "inf" not in finding.computed
+
+
+def test_the_mean_along_a_direction_ignores_all_others():
+    samples = np.zeros((100, 2, 2))
+    samples[:, 0, 0], samples[:, 1, 1] = np.tile([1.0, 3.0], 50), 7.0
+    mean, half = mean_along(samples, np.array([[5.0, 0.0], [0.0, 0.0]]))
+    assert mean == pytest.approx(2.0)
+    assert half == pytest.approx(3.2905 * np.sqrt(100 / 99) / 10, rel=1e-4)
 
 
 def test_every_proposition_is_checked(found):

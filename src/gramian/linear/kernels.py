@@ -196,11 +196,11 @@ def polar_2x2(b00: float, b01: float, b10: float, b11: float) -> tuple[float, fl
 def add_rank_one_projected(
     A: Floats, w: Floats, theta: Floats, y: Floats, u: Floats, first: Floats, second: Floats
 ) -> None:
-    """Set A to polar(A + φuᵀ), for orthogonal A and y = Aᵀφ, and w = Aθ with it: Proposition 2 in O(d²).
+    """Set A to polar(A + φuᵀ), for orthogonal A and y = Aᵀφ: Proposition 2 in O(d²).
 
     A + φuᵀ = A(I + yuᵀ), and I + yuᵀ is the identity outside span{y, u}. With W [d, 2] an orthonormal basis of it, the
     projection is A + AW(polar(I + Wᵀy uᵀW) − I)Wᵀ: a rotation in one plane. One pass over A does it row by row.
-    ``first`` and ``second`` [d] are room for W.
+    ``w`` receives the change of Aθ, so that it remains Aθ if it was. ``first`` and ``second`` [d] are room for W.
     """
     d = y.size
     y_size, u_size = 0.0, 0.0

@@ -140,7 +140,10 @@ class Learner:
 
     def _active(self, phi: Floats | Sparse) -> Sparse:
         if isinstance(phi, tuple):
-            indices, values = np.asarray(phi[0], dtype=np.int64), np.asarray(phi[1], dtype=np.float64)
+            given, values = np.asarray(phi[0]), np.asarray(phi[1], dtype=np.float64)
+            if given.size and given.dtype.kind not in "iu":
+                raise UserError(f"sparse features have indices of type {given.dtype}; they must be integers")
+            indices = given.astype(np.int64)
             if indices.ndim != 1 or indices.shape != values.shape:
                 raise UserError(
                     f"sparse features have indices {indices.shape} and values {values.shape}; both must be [k]"
@@ -148,8 +151,17 @@ class Learner:
             # The kernels do not look: an index outside would be memory of somebody else's.
             if indices.size and not (indices.min() >= 0 and indices.max() < self.d):
                 raise UserError(f"sparse features have indices {indices.min()} to {indices.max()}; d is {self.d}")
+            _check_finite(values)
             return indices, values
         phi = np.asarray(phi)
         if phi.shape != (self.d,):
             raise UserError(f"features have the shape {phi.shape}; this learner takes ({self.d},)")
-        return np.arange(self.d), np.ascontiguousarray(phi, dtype=np.float64)
+        values = np.ascontiguousarray(phi, dtype=np.float64)
+        _check_finite(values)
+        return np.arange(self.d), values
+
+
+def _check_finite(values: Floats) -> None:
+    """Raise `UserError` for a feature that is no finite number: it would spoil the weights for ever."""
+    if not np.isfinite(values).all():
+        raise UserError(f"a feature is {values[~np.isfinite(values)][0]}; features must be finite numbers")

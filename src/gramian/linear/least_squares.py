@@ -172,8 +172,9 @@ def regression_block(
 
     The error of a run is (w − w*)ᵀΣ(w − w*), the expected squared error of its prediction. ``errors`` [points, B]
     receives it after ``record`` [points] steps, and ``distances`` [points, B] how far A is then from orthogonal (NaN
-    without A). ``areas`` [B] receives the mean error over the values before each step: the area under the learning
-    curve, divided by its length. ``second`` [steps, d, B] are the independent samples of the two-sample estimator.
+    without A, and once the run has diverged). ``areas`` [B] receives the mean error over the values before each step:
+    the area under the learning curve, divided by its length. ``second`` [steps, d, B] are the independent samples of
+    the two-sample estimator.
     """
     steps, d, runs = x.shape
     w, theta, S = np.zeros((d, runs)), np.ones((d, runs)), np.zeros((d, d, runs))
@@ -208,6 +209,9 @@ def regression_block(
                 distances[point] = np.nan
             else:
                 distance_from_orthogonal(A, distances[point])
+                for b in range(runs):
+                    if diverged[b] or not distances[point, b] < ERROR_CAP:
+                        distances[point, b] = np.nan
             point += 1
         if step == steps:
             break

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import UserError, unknown
+from gramian.host_memory import available_host_bytes
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_lambdas, initial_transform
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, q_learning_run
 from gramian.linear.features import TileCoding, mean_absolute_correlation
@@ -21,6 +22,9 @@ from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
 GAMMA = 1.0
 RESERVOIR = 4096
 """Visited (s, a) that the two-sample estimator draws from: enough to hold every kind of moment of an episode."""
+
+EARLY = LATE = 10
+"""Episodes at the beginning and at the end of a run that are also averaged apart."""
 
 CELL_RUNS = 25
 QUICK = {"runs": 5, "episodes": 20, "most_steps": 1000}
@@ -225,6 +229,12 @@ class Outcome:
         mean: Floats = self.lengths.mean(axis=1)
         return mean
 
+    @property
+    def late(self) -> Floats:
+        """The same of the last episodes alone [run]."""
+        mean: Floats = self.lengths[:, -LATE:].mean(axis=1)
+        return mean
+
 
 def _run(
     options: MountainCar, cells: Cells, cases: Iterable[Case], runs: int, cell_runs: int, description: str
@@ -325,8 +335,33 @@ def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[int, t
     return found
 
 
+def needed_bytes(options: MountainCar, copies: int) -> int:
+    """Return the most memory that the feature set with so many copies takes at a time.
+
+    Every thread has a run with its A [d, d], and a running arm another matrix; after the runs the correlations need the
+    features of `VISITED` states at most, centred beside as they are, with d² products, and the trace of one run.
+    """
+    d, real = options.coding(copies).d, np.dtype(np.float64).itemsize
+    matrices = 2 if options.costly and "running" in options.estimators else 1
+    runs = check_threads(options.threads) * matrices * d**2
+    correlations = 2 * d**2 + 2 * max(VISITED, ACTIONS * GRID**2) * d + 3 * options.episodes * options.most_steps
+    return real * max(runs, correlations)
+
+
+def check_memory(options: MountainCar) -> None:
+    """Raise `UserError` where the largest feature set does not fit into memory."""
+    copies = max(options.copies, key=partial(needed_bytes, options))
+    needed, free = needed_bytes(options, copies), available_host_bytes()
+    if needed > free:
+        raise UserError(
+            f"not enough memory for d = {options.coding(copies).d:,} features: {needed / 1e9:,.1f} GB are needed and "
+            f"{free / 1e9:,.1f} GB are free; lower --tiles, --tilings, --copies or --threads"
+        )
+
+
 def compute(options: MountainCar) -> Results:
     """Run what is missing in the folder of ``options`` and gather everything."""
+    check_memory(options)
     left_out = ("out", "threads", "quick", "costly")
     configuration = {key: value for key, value in asdict(options).items() if key not in left_out}
     cells = Cells(options.out, {"command": "mountain-car", **configuration})
@@ -346,8 +381,9 @@ def compute(options: MountainCar) -> Results:
 def command(options: MountainCar) -> int:
     """Q-learning on Mountain Car with tile-coded features, with and without decorrelation, and the controls.
 
-    Writes mountain_car.csv, mountain_car_summary.csv, mountain_car_features.csv and three figures into --out, and
-    prints the summary. Interrupted, it goes on where it stopped when it is called again with the same options.
+    Writes mountain_car.csv, mountain_car_runs.csv, mountain_car_summary.csv, mountain_car_contrasts.csv,
+    mountain_car_features.csv and three figures into --out, and prints the summary. Interrupted, it goes on where it
+    stopped when it is called again with the same options.
     """
     from gramian.linear.mountain_car_figures import write_figures
     from gramian.linear.mountain_car_tables import report, summarise, write_tables

@@ -124,7 +124,7 @@ def controls_figure(results: Results, summary: Summary) -> Any:
                 label=label(outcome.case.arm) + " (O(d²))",
             )
     _steps_axes(panels)
-    title = "Every arm at its best λ, at matched step sizes; mean and standard error"
+    title = "Every arm at its best λ, at matched step sizes (reduced and plain forms); mean and standard error"
     if results.costly:
         title += "\nopen markers: one setting of an arm of O(d²), side by side; 95 % intervals"
     return _finish(figure, axes, title)

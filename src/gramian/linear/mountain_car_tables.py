@@ -7,15 +7,15 @@ import numpy as np
 
 from gramian.linear.arms import Arm
 from gramian.linear.kernels import Floats
-from gramian.linear.mountain_car import Case, Outcome, Results
+from gramian.linear.mountain_car import EARLY, LATE, Case, Outcome, Results
 from gramian.linear.statistics import bootstrap_interval, cross_fitted_best, halves, mean_and_error, share_within
 from gramian.linear.tables import Value, plus_minus, text_table, write_csv
 
 WITHIN = 1.1
 """A step size does well where the mean steps are at most this many times the best."""
 
-EARLY = LATE = 10
-"""Episodes at the beginning and at the end of a run that are also averaged apart."""
+FEATURE_SETS = {0: "No copies", 1: "1 copy of every feature"}
+"""What the feature sets with few copies are called."""
 
 SAME_ALPHA = "plain, same α as A"
 """The label of plain learning in the paper's own pairing."""
@@ -68,6 +68,8 @@ class Contrast:
     """Mean steps of the first at its best minus those of the second at its best."""
     ratio: Interval
     """Mean steps of the first over those of the second at equal settings, the geometric mean: nothing is chosen."""
+    late: Interval
+    """As the difference, of the steps in the last episodes alone; the best is still that of all episodes."""
     runs: int
 
 
@@ -123,6 +125,21 @@ def _difference_of_bests(results: Results, one: Floats, other: Floats) -> Interv
     )
 
 
+def _late_difference_of_bests(results: Results, one: list[Outcome], other: list[Outcome], runs: int) -> Interval:
+    """Difference of the steps in the last episodes, between the settings that are best over all episodes."""
+    parts = [_steps(one), _steps(other), np.stack([o.late for o in one]), np.stack([o.late for o in other])]
+    ends = np.cumsum([len(part) for part in parts])[:-1]
+
+    def difference(first: Floats, second: Floats) -> Floats:
+        (one_1, other_1, late_1, other_late_1), (one_2, other_2, late_2, other_late_2) = (
+            np.split(half, ends) for half in (first, second)
+        )
+        mine = cross_fitted_best(one_1, one_2, (late_1, late_2))
+        return mine - cross_fitted_best(other_1, other_2, (other_late_1, other_late_2))
+
+    return _interval(results, np.concatenate([part[:, :runs] for part in parts]), difference)
+
+
 def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> Interval:
     """Geometric mean of the ratios of mean steps, cell by cell; ``other`` may have one row for several of ``one``.
 
@@ -138,18 +155,31 @@ def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> In
     return _interval(results, samples, _of_all(samples, ratio))
 
 
+def _steps(outcomes: list[Outcome]) -> Floats:
+    """Mean steps of each run of each setting [setting, run]."""
+    return np.stack([o.steps for o in outcomes])
+
+
 def _contrast(
-    results: Results, copies: int, question: str, first: tuple[str, Floats], second: tuple[str, Floats]
+    results: Results, copies: int, question: str, first: tuple[str, list[Outcome]], second: tuple[str, list[Outcome]]
 ) -> Contrast:
     (name, one), (other_name, other) = first, second
-    runs = min(one.shape[-1], other.shape[-1])
-    one, other = one[:, :runs], other[:, :runs]
-    difference, ratio = _difference_of_bests(results, one, other), _ratio_at_equal_settings(results, one, other)
-    return Contrast(copies, question, name, other_name, difference, ratio, runs)
+    runs = min(len(o.lengths) for o in (*one, *other))
+    mine, others = _steps(one)[:, :runs], _steps(other)[:, :runs]
+    return Contrast(
+        copies,
+        question,
+        name,
+        other_name,
+        _difference_of_bests(results, mine, others),
+        _ratio_at_equal_settings(results, mine, others),
+        _late_difference_of_bests(results, one, other, runs),
+        runs,
+    )
 
 
 def _summarise_arm(results: Results, copies: int, name: str, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
-    curve = np.stack([o.steps for o in outcomes])
+    curve = _steps(outcomes)
     zero = results.curve(copies, Arm("reduced"))
     m, axis = len(curve), np.array(results.options.step_sizes)
 
@@ -176,35 +206,37 @@ def _summarise_arm(results: Results, copies: int, name: str, outcomes: list[Outc
 
 def _contrasts(results: Results, copies: int) -> list[Contrast]:
     arms = results.arms(copies)
-    shared = set(results.options.control_lambdas)
+    shared = set(results.options.lambdas) & set(results.options.control_lambdas)
 
-    def family(form: str, estimator: str, lambdas: set[float] | None = None) -> Floats | None:
+    def family(form: str, estimator: str, lambdas: set[float] | None = None) -> list[Outcome]:
         chosen = [
             a for a in arms if (a.form, a.estimator) == (form, estimator) and (lambdas is None or a.lam in lambdas)
         ]
-        return np.concatenate([results.curve(copies, a) for a in chosen]) if chosen else None
+        return [outcome for arm in chosen for outcome in results.outcomes(copies, arm)]
 
-    same_alpha = np.stack([o.steps for o in results.outcomes(copies, Arm("plain"), same_alpha=True)])
+    same_alpha = results.outcomes(copies, Arm("plain"), same_alpha=True)
     plain, full = family("plain", "none"), family("full", "none")
     single, single_shared = family("reduced", "single"), family("reduced", "single", shared)
-    two, norm, shrink = family("reduced", "two-sample"), family("reduced", "norm"), family("plain", "single")
-    asked: list[tuple[str, str, Floats | None, str, Floats | None]] = [
+    two, two_shared = family("reduced", "two-sample"), family("reduced", "two-sample", shared)
+    norm, norm_shared = family("reduced", "norm"), family("reduced", "norm", shared)
+    shrink = family("plain", "single")
+    asked: list[tuple[str, str, list[Outcome], str, list[Outcome]]] = [
         ("the paper's pairing: same α", "A, single-sample", single, SAME_ALPHA, same_alpha),
         ("of that, step size alone", "plain, α·d", plain, SAME_ALPHA, same_alpha),
         ("what remains at matched step size", "A, single-sample", single, "plain, α·d", plain),
         ("unbiased estimator at matched step size", "A, two-sample", two, "plain, α·d", plain),
         ("norm penalty at matched step size", "A, norm alone", norm, "plain, α·d", plain),
         ("shrinkage of values at matched step size", "plain, α·d, shrinkage", shrink, "plain, α·d", plain),
-        ("beyond the norm penalty", "A, single-sample", single_shared, "A, norm alone", norm),
+        ("beyond the norm penalty", "A, single-sample", single_shared, "A, norm alone", norm_shared),
         ("beyond the norm penalty, unbiased", "A, two-sample", two, "A, norm alone", norm),
-        ("what the bias does", "A, single-sample", single_shared, "A, two-sample", two),
+        ("what the bias does", "A, single-sample", single_shared, "A, two-sample", two_shared),
         ("full form without the term", "(θ, A), λ = 0", full, "plain, α·d", plain),
         ("the term in the full form", "(θ, A), single-sample", family("full", "single"), "(θ, A), λ = 0", full),
     ]
     return [
         _contrast(results, copies, question, (first, one), (second, other))
         for question, first, one, second, other in asked
-        if one is not None and other is not None
+        if one and other
     ]
 
 
@@ -223,7 +255,7 @@ def _costly_contrasts(results: Results, copies: int) -> list[Contrast]:
             beside = found.get(Case(copies, other, case.x))
             if beside is None:
                 continue
-            pair = (label(arm), outcome.steps[None]), (label(other), beside.steps[None])
+            pair = (label(arm), [outcome]), (label(other), [beside])
             contrasts.append(_contrast(results, copies, question, *pair))
     return contrasts
 
@@ -273,9 +305,10 @@ def write_tables(results: Results, summary: Summary) -> None:
     most = max(len(o.lengths) for o in (*results.swept, *results.costly))
     rows = []
     for outcome in [*results.swept, *results.costly]:
-        totals = [int(total) for total in outcome.lengths.sum(axis=1)]
-        rows.append([*_case_fields(results, outcome.case), *totals, *[""] * (most - len(totals))])
-    write_csv(folder / "mountain_car_runs.csv", (*ARM_COLUMNS, "alpha_k_d", *map(str, range(most))), rows)
+        for span, lengths in (("all", outcome.lengths), ("late", outcome.lengths[:, -LATE:])):
+            totals = [int(total) for total in lengths.sum(axis=1)]
+            rows.append([*_case_fields(results, outcome.case), span, *totals, *[""] * (most - len(totals))])
+    write_csv(folder / "mountain_car_runs.csv", (*ARM_COLUMNS, "alpha_k_d", "span", *map(str, range(most))), rows)
 
     rows = []
     for one in summary.arms:
@@ -290,13 +323,13 @@ def write_tables(results: Results, summary: Summary) -> None:
         folder / "mountain_car_contrasts.csv",
         (
             *("copies", "question", "first", "second"),
-            *("difference", "low", "high", "ratio", "ratio_low", "ratio_high", "runs"),
+            *("difference", "low", "high", "ratio", "ratio_low", "ratio_high", "late", "late_low", "late_high", "runs"),
         ),
         (
             [
                 *(c.copies, c.question, c.first, c.second),
                 *(c.difference.value, c.difference.low, c.difference.high),
-                *(c.ratio.value, c.ratio.low, c.ratio.high, c.runs),
+                *(c.ratio.value, c.ratio.low, c.ratio.high, c.late.value, c.late.low, c.late.high, c.runs),
             ]
             for c in summary.contrasts
         ),
@@ -342,9 +375,10 @@ def report(results: Results, summary: Summary) -> str:
     parts = []
     for features in results.features:
         copies = features.copies
+        name = FEATURE_SETS.get(copies, f"{copies} copies of every feature")
         parts.append(
-            f"{copies} copies of every feature: d = {features.d}, k = {features.k}; mean |correlation| "
-            f"{features.uniform:.4f} over all states, {features.visited:.4f} over visited ones\n"
+            f"{name}: d = {features.d}, k = {features.k}; "
+            f"mean |correlation| {features.uniform:.4f} over all states, {features.visited:.4f} over visited ones\n"
             f"Steps per episode, mean of {results.options.episodes} episodes × {results.options.runs} runs, "
             "with 95 % intervals;\nthe best step size is chosen on half of the runs and judged on the other half"
         )
@@ -354,11 +388,10 @@ def report(results: Results, summary: Summary) -> str:
             heading = f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
             parts.append(heading + _costly_text(costly))
         rows = [
-            [c.question, c.first, c.second, str(c.difference), str(c.ratio), str(c.runs)]
+            [c.question, c.first, c.second, str(c.difference), str(c.ratio), str(c.late), str(c.runs)]
             for c in summary.contrasts
             if c.copies == copies
         ]
-        parts.append(
-            text_table(["question", "steps of", "against", "difference", "ratio at equal settings", "runs"], rows)
-        )
+        header = ["question", "steps of", "against", "difference", "ratio at equal settings"]
+        parts.append(text_table([*header, f"difference, last {LATE} episodes", "runs"], rows))
     return "\n\n".join(parts)

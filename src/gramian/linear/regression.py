@@ -14,7 +14,7 @@ from gramian.linear.least_squares import regression_block
 from gramian.linear.options import SweepOptions
 from gramian.linear.statistics import mean_and_error
 from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
-from gramian.linear.tables import Value, plus_minus, text_table, write_csv
+from gramian.linear.tables import Value, plus_minus, text_table, three_digits, write_csv
 
 BEST = (1.0, 2.0)
 """w*: the labels are y = x₁ + 2x₂."""
@@ -173,12 +173,9 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
                 areas[r, c],
                 diverged[r, c],
             )
-    # Mean and sum of squared deviations over the block's runs are enough to combine blocks, and are small.
     return {
-        "errors_mean": errors.mean(axis=-1),
-        "errors_squares": errors.var(axis=-1) * len(runs),
-        "distances_mean": distances.mean(axis=-1),
-        "distances_squares": distances.var(axis=-1) * len(runs),
+        **_moments("errors", errors),
+        **_moments("distances", distances),
         "plateau": errors[:, :, (points >= PLATEAU[0]) & (points <= PLATEAU[1])].mean(axis=2)
         if options.steps >= PLATEAU[1]
         else np.full(areas.shape, np.nan),
@@ -186,6 +183,19 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
         "final": errors[:, :, -1],
         "diverged": diverged,
     }
+
+
+def _moments(name: str, values: Floats) -> Arrays:
+    """Count, mean and sum of squared deviations over the runs of ``values`` [..., run] that have a number.
+
+    They are enough to combine blocks, and are small.
+    """
+    known = np.isfinite(values)
+    count = known.sum(axis=-1)
+    with np.errstate(invalid="ignore"):
+        mean = np.where(known, values, 0.0).sum(axis=-1) / count  # NaN where no run has one
+    squares = np.where(known, values - mean[..., None], 0.0) ** 2
+    return {f"{name}_count": count, f"{name}_mean": mean, f"{name}_squares": squares.sum(axis=-1)}
 
 
 @dataclass(frozen=True)
@@ -198,7 +208,7 @@ class Results:
     errors: Floats
     """Mean and standard error of the excess error [2, ρ, case, point]."""
     distances: Floats
-    """The same of ‖AᵀA − I‖_F/√d."""
+    """The same of ‖AᵀA − I‖_F/√d, of the runs that have not diverged by then."""
     areas: Floats
     """Mean error over all steps [ρ, case, run]."""
     plateau: Floats
@@ -209,14 +219,15 @@ class Results:
     """Runs that reached the cap [ρ, case, run]."""
 
 
-def _combine(blocks: list[Arrays], name: str, sizes: Floats) -> Floats:
-    """Mean and standard error over the runs of all blocks (Chan, Golub & LeVeque 1983)."""
-    means = np.stack([block[f"{name}_mean"] for block in blocks])
-    squares = np.stack([block[f"{name}_squares"] for block in blocks])
-    weights, total = sizes.reshape(-1, 1, 1, 1), sizes.sum()
-    mean = (weights * means).sum(axis=0) / total
-    square = (squares + weights * (means - mean) ** 2).sum(axis=0)
+def _combine(blocks: list[Arrays], name: str) -> Floats:
+    """Mean and standard error over the runs of all blocks that have a number (Chan, Golub & LeVeque 1983)."""
+    counts, means, squares = (
+        np.stack([block[f"{name}_{part}"] for block in blocks]) for part in ("count", "mean", "squares")
+    )
+    means, total = np.where(counts > 0, means, 0.0), counts.sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (counts * means).sum(axis=0) / total
+        square = (squares + counts * (means - mean) ** 2).sum(axis=0)
         return np.stack([mean, np.sqrt(square / (total - 1) / total)])
 
 
@@ -235,7 +246,6 @@ def compute(options: Regression) -> Results:
         prepare=lambda: block(replace(options, steps=1), range(1), np.zeros(1, dtype=bool)),
     )
     loaded = [cells.load(name) for name in names]
-    sizes = np.array([float(len(runs)) for runs in blocks])
     joined = {
         name: np.concatenate([part[name] for part in loaded], axis=-1)
         for name in ("areas", "plateau", "final", "diverged")
@@ -244,8 +254,8 @@ def compute(options: Regression) -> Results:
         options,
         cases(options.alpha, options.lambdas, options.init),
         record_points(options.steps),
-        _combine(loaded, "errors", sizes),
-        _combine(loaded, "distances", sizes),
+        _combine(loaded, "errors"),
+        _combine(loaded, "distances"),
         **joined,
     )
 
@@ -300,7 +310,7 @@ def report(results: Results) -> str:
                 plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, control_of(results.cases, c)])),
                 plus_minus(*mean_and_error(results.plateau[r, c])),
                 plus_minus(*mean_and_error(results.final[r, c])),
-                "" if case.arm.form == "plain" else f"{results.distances[0, r, c, -1]:.3g}",
+                "" if case.arm.form == "plain" else three_digits(results.distances[0, r, c, -1]),
                 str(int(results.diverged[r, c].sum())),
             ]
             for c, case in enumerate(results.cases)

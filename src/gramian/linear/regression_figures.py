@@ -112,7 +112,8 @@ def controls_figure(results: Results) -> Any:
                 axes.set_ylim(bottom=0)
         axes.legend(fontsize=7, loc="upper left" if row == 2 else "lower left")
     figure.suptitle(
-        f"Controls at λ = {lam:g}, matched step size; mean and standard error of {results.options.runs:,} runs",
+        f"Controls at λ = {lam:g}, matched step size (reduced and plain forms); "
+        f"mean and standard error of {results.options.runs:,} runs",
         fontsize=10,
     )
     return figure

@@ -34,23 +34,28 @@ def halves(samples: Floats) -> tuple[Floats, Floats]:
     return (samples[..., : n // 2], samples[..., n // 2 :]) if n > 1 else (samples, samples)
 
 
-def cross_fitted_best(first: Floats, second: Floats) -> Floats:
+def cross_fitted_best(first: Floats, second: Floats, judges: tuple[Floats, Floats] | None = None) -> Floats:
     """Mean of the best of m cells [...], chosen on one half of the runs and judged on the other, both ways round.
 
     ``first`` and ``second`` [m, ...] are the means of the cells over each half; less is better. The minimum over all
-    runs would be too good: it takes the luck of the cell that it chooses along.
+    runs would be too good: it takes the luck of the cell that it chooses along. ``judges`` are the means over each half
+    of another measure, for the cells that are best by the first.
 
     Examples
     --------
     >>> float(cross_fitted_best(np.array([1.0, 3.0]), np.array([4.0, 2.0])))
     3.5
+    >>> judges = np.array([10.0, 20.0]), np.array([30.0, 50.0])
+    >>> float(cross_fitted_best(np.array([1.0, 3.0]), np.array([4.0, 2.0]), judges))
+    25.0
     """
 
     def judged(chosen: Floats, judge: Floats) -> Floats:
         best = chosen.argmin(axis=0, keepdims=True)
         return np.asarray(np.take_along_axis(judge, best, axis=0)[0])
 
-    return 0.5 * (judged(first, second) + judged(second, first))
+    of_first, of_second = judges or (first, second)
+    return 0.5 * (judged(first, of_second) + judged(second, of_first))
 
 
 def bootstrap_interval(

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -57,8 +58,22 @@ def plus_minus(mean: float, error: float) -> str:
     --------
     >>> plus_minus(0.0123456, 0.000456), plus_minus(512.3, 4.2)
     ('0.0123 ± 0.000456', '512 ± 4.2')
+    >>> plus_minus(512.3, float("nan")), plus_minus(float("nan"), float("nan"))  # one run, none
+    ('512', '–')
     """
-    return f"{mean:.3g} ± {error:.3g}"
+    shown = three_digits(mean)
+    return shown if math.isnan(error) else f"{shown} ± {three_digits(error)}"
+
+
+def three_digits(value: float) -> str:
+    """Write a number with three significant digits, and none as a dash.
+
+    Examples
+    --------
+    >>> three_digits(0.0123456), three_digits(float("nan"))
+    ('0.0123', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.3g}"
 
 
 def _field(value: Value) -> str:
