@@ -172,6 +172,55 @@ def test_a_table_without_a_column_or_with_words_for_numbers_is_refused(results):
         verdict("mountain-car-gain", results)
 
 
+EMPTIED = [
+    ("mountain-car-gain", CONTRASTS, ("difference", "low", "high")),
+    ("mountain-car-gain", CONTRASTS, ("low",)),
+    ("mountain-car-correlation", CONTRASTS, ("high",)),
+    ("regression", "linear/regression_summary.csv", ("area_mean",)),
+    ("regression", "linear/regression_summary.csv", ("area_minus_control_se",)),
+    ("gram-is-decor", "cost/equality.csv", ("value_difference",)),
+    ("gram-is-decor", "cost/equality.csv", ("gradient_difference",)),
+    ("linear-cost", "cost/penalties.csv", ("microseconds",)),
+]
+
+
+@pytest.mark.parametrize(("claim", "name", "columns"), EMPTIED)
+@pytest.mark.parametrize("content", ["", "nan", "inf"])
+def test_no_verdict_from_fields_that_hold_no_number(claim, name, columns, content, results):
+    edit(results / name, {}, dict.fromkeys(columns, content))
+    with pytest.raises(UserError, match=rf"{name}' has {content or 'nothing'} in column {columns[0]}, where a verdict"):
+        verdict(claim, results)
+
+
+@pytest.mark.parametrize("opinion", ["", "Holds", "perhaps"])
+@pytest.mark.parametrize("claim", [f"proposition-{number}" for number in range(1, 7)])
+def test_a_statement_holds_or_does_not_hold(claim, opinion, results):
+    edit(results / "linear/theory.csv", {"process": "3"}, {"verdict": opinion})
+    with pytest.raises(UserError, match=f"has '{opinion}' in column verdict; it must be 'holds' or 'does not hold'"):
+        verdict(claim, results)
+
+
+def test_an_interval_upside_down_is_refused_in_one_line(results, tmp_path, capsys):
+    edit(results / CONTRASTS, {"copies": "1", "question": "beyond the norm penalty"}, {"low": "5", "high": "3"})
+    assert main(["claims", "--results", str(results), "--out", str(tmp_path / "claims.md")]) == 2
+    complaint = capsys.readouterr().err
+    assert "has an interval from 5 to 3 for difference; its low end must not be above its high end" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_standard_error_below_zero_is_refused(results):
+    edit(results / "linear/regression_summary.csv", {}, {"area_minus_control_se": "-1e-6"})
+    with pytest.raises(UserError, match="has a standard error of -0.001 for area_minus_control_mean"):
+        verdict("regression", results)
+
+
+def test_a_number_that_decides_nothing_may_be_missing(results):
+    edit(results / "cost/equality.csv", {}, {"value_difference_variance": ""})
+    found = judge(CLAIMS["gram-is-decor"], Tables(results))
+    assert found.verdict == "reproduced"
+    assert found.judgements[0].numbers[-1][1] == "–"
+
+
 def test_a_table_of_statements_without_their_verdicts_is_refused(results):
     path = results / "linear" / "theory.csv"
     path.write_text(path.read_text().replace("verdict", "opinion", 1))

@@ -9,7 +9,7 @@ from typing import Any
 from gramian.claims import quantities, rules, seeds
 from gramian.claims.quantities import Quantity
 from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Judgement, Rule, Verdict
-from gramian.claims.tables import MissingRowsError, MissingTableError, Tables
+from gramian.claims.tables import MissingNumberError, MissingRowsError, MissingTableError, Tables
 from gramian.errors import UserError, unknown
 
 QUANTITIES: dict[str, type[Any]] = {
@@ -42,7 +42,7 @@ class Part:
     also: tuple[tuple[str, Quantity], ...]
     """Numbers that are shown beside, and decide nothing."""
     awaited: bool
-    """Whether its tables may be missing; then it is not yet run. Otherwise a missing table is refused."""
+    """Whether tables, rows or numbers may be missing; then it is not yet run. Otherwise what is missing is refused."""
     elsewhere: bool
     """A setting that the paper does not speak of: it has a verdict of its own and does not count for the claim's."""
     needs: Mapping[str, int]
@@ -101,7 +101,7 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     Raises
     ------
     UserError
-        If a table that is not awaited is missing, or any table is empty, lacks a column or a row.
+        If a table that is not awaited is missing or lacks a row or a number, or any table is empty or lacks a column.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _judge(part: Part, tables: Tables) -> Judgement:
         except MissingTableError:
             missing = [f"`results/{name}`" for name in part.tables if not (tables.folder / name).is_file()]
             return Judgement("not yet run", f"awaits {', '.join(missing)}", [])
-        except MissingRowsError as lacking:
+        except (MissingRowsError, MissingNumberError) as lacking:
             return Judgement("not yet run", str(lacking), [])
     return _judge_if_enough(part, tables)
 
@@ -141,13 +141,23 @@ def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
         for name, least in part.needs.items():
             if getattr(sample, name) < least:
                 label, number = getattr(part.rule, "label", ""), sampled[0].number(tables)
-                also = [(text, str(quantity.number(tables))) for text, quantity in part.also]
+                also = _also(part, tables)
                 unit = sample.unit if name == "frames" else name
                 reason = f"{getattr(sample, name):,} {unit}, where a verdict takes {least:,}"
                 return Judgement("not yet run", reason, [(label, str(number)), *also, *shown])
     found = part.rule.judge(tables)
-    also = [(label, str(quantity.number(tables))) for label, quantity in part.also]
-    return Judgement(found.verdict, found.reason, [*found.numbers, *also, *shown])
+    return Judgement(found.verdict, found.reason, [*found.numbers, *_also(part, tables), *shown])
+
+
+def _also(part: Part, tables: Tables) -> list[tuple[str, str]]:
+    """What decides nothing, with a dash where the table has no number."""
+    found = []
+    for label, quantity in part.also:
+        try:
+            found.append((label, str(quantity.number(tables))))
+        except MissingNumberError:
+            found.append((label, "–"))
+    return found
 
 
 def _claim(raw: dict[str, Any]) -> Claim:
