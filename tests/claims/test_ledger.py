@@ -210,7 +210,7 @@ def test_an_interval_upside_down_is_refused_in_one_line(results, tmp_path, capsy
 
 def test_a_standard_error_below_zero_is_refused(results):
     edit(results / "linear/regression_summary.csv", {}, {"area_minus_control_se": "-1e-6"})
-    with pytest.raises(UserError, match="has a standard error of -0.001 for area_minus_control_mean"):
+    with pytest.raises(UserError, match=r"has a standard error of -0\.001 for area_minus_control_mean"):
         verdict("regression", results)
 
 
