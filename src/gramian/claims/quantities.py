@@ -118,14 +118,29 @@ class Largest:
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many different values a column has."""
+    """How many different values a column has in the rows that fit."""
 
     table: str
     value: str
+    where: Mapping[str, str | float] = field(default_factory=dict)
 
     def number(self, tables: Tables) -> Number:
         """The count."""
-        count = float(len({row.get(self.value) for row in tables.rows(self.table)}))
+        rows = tables.select(self.table, self.where)
+        count = float(len({tables.text(self.table, row, self.value) for row in rows}))
+        return Number(count, count, count)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows fit."""
+
+    table: str
+    where: Mapping[str, str | float] = field(default_factory=dict)
+
+    def number(self, tables: Tables) -> Number:
+        """The count."""
+        count = float(len(tables.select(self.table, self.where)))
         return Number(count, count, count)
 
 

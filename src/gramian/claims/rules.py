@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from gramian.claims.number import Number, shown
+from gramian.claims.number import Number, count, shown
 from gramian.claims.quantities import Quantity
 from gramian.claims.tables import MissingNumberError, MissingRowsError, Row, Tables
 from gramian.errors import UserError
@@ -19,7 +19,7 @@ from gramian.errors import UserError
 Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated", "not yet run"]
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "we see what the paper says, and the control does not show the same",
-    "not reproduced": "our interval does not lie on the paper's side",
+    "not reproduced": "our interval does not lie on the paper's side; where it reaches to both, these runs cannot say",
     "confounded": "the effect is there, but the control shows it too: it is not due to decorrelation",
     "false as stated": "a statement that the claim consists of fails",
     "not yet run": "no table, or one with too few runs, games or frames, or without the control",
@@ -77,7 +77,7 @@ class Statements:
             held = sum(self._holds(tables, row) for row in rows)
             computed = tables.text(self.table, rows[0], "computed")
             text = self.wording.get(statement, rows[0]["statement"])
-            numbers.append((text, f"holds on {held} of {len(rows)} processes; on the first: {computed}"))
+            numbers.append((text, f"holds on {held} of {count(len(rows), 'processes')}; on the first: {computed}"))
             if statement in self.claimed and held < len(rows):
                 failed.append(text)
         if failed:
@@ -142,7 +142,10 @@ class Effect:
         effect = _known(self.label, self.effect, tables)
         if not _beyond(effect, self.null, self.direction):
             numbers = [(self.label, str(effect)), *_if_there(self.beyond_label, self.beyond, tables)]
-            return Judgement("not reproduced", f"{self.label}: {effect}; the claim is that it {self._claim()}", numbers)
+            reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
+            if effect.low <= self.null <= effect.high:
+                reason += ", and the interval reaches to both sides: these runs cannot say"
+            return Judgement("not reproduced", reason, numbers)
         beyond = _known(self.beyond_label, self.beyond, tables)
         numbers = [(self.label, str(effect)), (self.beyond_label, str(beyond))]
         if _beyond(beyond, self.beyond_null, self.direction):

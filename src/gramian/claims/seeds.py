@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from gramian.claims.number import Number
+from gramian.claims.number import Number, count
 from gramian.claims.tables import MissingRowsError, Row, Tables
 from gramian.errors import UserError, unknown
 from gramian.report import statistics
@@ -33,7 +33,7 @@ class Sample:
 
     def __str__(self) -> str:
         games = "one game" if self.games == 1 else f"{self.games} games"
-        return f"{games}, {self.seeds} seeds, {self.frames:,} {self.unit}"
+        return f"{games}, {count(self.seeds, 'seeds')}, {count(self.frames, self.unit)}"
 
 
 def find_arm(names: set[str], kind: str, table: str) -> str:
