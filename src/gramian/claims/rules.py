@@ -22,7 +22,7 @@ VERDICTS: dict[Verdict, str] = {
     "not reproduced": "our interval does not lie on the paper's side; where it reaches to both, these runs cannot say",
     "confounded": "the effect is there, but the control shows it too: it is not due to decorrelation",
     "false as stated": "a statement that the claim consists of fails",
-    "not yet run": "no table, or one with too few runs, games or frames, or without the control",
+    "not yet run": "no table, or one with too few runs, games, frames or cases, or without the control",
 }
 """Every verdict and what it means, the milder ones first."""
 HARDEST_FIRST: tuple[Verdict, ...] = (
