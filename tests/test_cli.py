@@ -1,10 +1,14 @@
+import os
 import subprocess
 import sys
+from dataclasses import dataclass, replace
+from typing import get_type_hints
 
 import pytest
 
 from gramian import __version__, cli
 from gramian.cli import COMMANDS, Command, main
+from gramian.errors import UserError
 
 
 def test_version_and_help_exit_0_and_name_every_command(capsys):
@@ -27,6 +31,40 @@ def test_version_and_help_need_neither_torch_nor_any_extra():
 def test_python_dash_m_gramian_is_the_command():
     done = subprocess.run([sys.executable, "-m", "gramian", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"gramian {__version__}\n"
+
+
+WITH_OPTIONS = [name for name, command in COMMANDS.items() if command.extra]
+
+
+@pytest.mark.parametrize("name", WITH_OPTIONS)
+def test_a_command_without_arguments_gets_its_defaults_or_one_line_on_what_is_required(name):
+    function = cli._load(COMMANDS[name])
+    try:
+        options = cli._parse(function, [], prog=f"gramian {name}")
+    except UserError as error:
+        lacking = str(error)
+    else:
+        (kind,) = (hint for at, hint in get_type_hints(function).items() if at != "return")
+        assert isinstance(options, kind)
+        return
+    assert lacking.startswith(f"Missing from gramian {name}: ")
+    assert "\n" not in lacking
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["claims", "--help"], "usage: gramian claims"), (["runs"], "gramian: Missing from gramian runs: FOLDER")],
+)
+def test_a_command_works_in_a_process_of_its_own(arguments, said, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "gramian", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "Traceback" not in done.stderr
+    assert said in done.stdout + done.stderr
 
 
 def test_every_command_shows_its_options(capsys):
@@ -97,6 +135,32 @@ def test_an_extra_that_is_missed_in_the_middle_of_the_work_is_named_too(monkeypa
         "it comes with: pip install 'gramian[lab]'\n"
     )
     assert not (tmp_path / "run").exists()
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """Of a command that must not run."""
+
+
+def never(options: NoOptions) -> int:
+    """What must not run."""
+    raise AssertionError(options)
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.late])
+def test_a_package_that_is_needed_late_is_missed_before_the_work(name, monkeypatch, capsys):
+    monkeypatch.setitem(COMMANDS, name, replace(COMMANDS[name], function="tests.test_cli:never"))
+    for package in COMMANDS[name].late:
+        with monkeypatch.context() as without:
+            without.setitem(sys.modules, package, None)
+            assert main(name.split()) == 2
+        assert f"'{name}' needs the package '{package}', which is not installed" in capsys.readouterr().err
+
+
+def test_the_help_of_a_command_is_not_indented(capsys):
+    with pytest.raises(SystemExit):
+        main(["demo", "--help"])
+    assert "\nWrites index.html into --out." in capsys.readouterr().out
 
 
 def test_interruption_exits_130(monkeypatch, capsys):

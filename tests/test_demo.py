@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gramian.cli import main
-from gramian.demo import commands, differences
+from gramian.demo import commands, differences, steps
 from gramian.demo.differences import Difference, Experiment, kept, paired
 from gramian.demo.sizes import Sizes
 from gramian.files import locked
@@ -56,6 +56,7 @@ def test_the_page_is_a_studys_report_with_the_other_experiments_in_it(done):
         assert f">{heading}</h2>" in page
     assert page.count('<img src="data:image/png;base64,') == 4
     assert "It was not tuned" in page
+    assert "Range of 2 seeds: " in page  # beside the scores of the game
     assert (done[0] / "scores.csv").exists()
     assert (done[0] / "study" / "analysis" / "summary.md").exists()
 
@@ -141,6 +142,20 @@ def test_what_is_kept_is_done_again_for_another_key_or_where_the_file_is_cut_sho
     assert len(calls) == 3
 
 
-def test_every_line_of_the_table_fits_80_columns():
-    widest = Difference("x" * 32, -1234.5, -1234.5, -1234.5)
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1234.5, -1234.5), (-1234.51, -1234.5), (-0.0011612, -0.0011611), (-0.11612, -0.11611)]
+)
+def test_every_line_of_the_table_fits_80_columns(low, high):
+    widest = Difference("x" * 32, low, low, high)
     assert max(map(len, differences.text([Experiment("title", (widest,))]).splitlines())) <= 80
+
+
+def test_a_narrow_interval_is_shown_with_the_digits_that_tell_its_ends_apart():
+    assert Difference("error", 0.11612, 0.11577, 0.11648).interval == "[0.1158, 0.1165]"
+    assert Difference("error", 0.5, 0.5, 0.5).interval == "[0.5, 0.5]"
+    assert Difference("error", 0.5, float("nan"), float("nan")).interval == "[–, –]"
+
+
+def test_what_is_left_at_the_matched_step_size_is_not_put_down_to_decorrelation_alone():
+    assert "shrinking" in steps.TELLS[steps.REMAINS]
+    assert "decorrelation" not in steps.TELLS[steps.PAIRING]

@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 
 """
 
 import contextlib
+import inspect
 import io
 import os
 import re
@@ -15,6 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from itertools import zip_longest
 from typing import get_type_hints
 
@@ -33,6 +35,8 @@ class Command:
     """``module:name`` of a function that takes one options dataclass, or nothing, and returns the exit code."""
     extra: str = "lab"
     """Empty where the base install suffices: the function takes no options, for there is nothing to parse them with."""
+    late: tuple[str, ...] = ()
+    """Modules of the extra that it imports when most of its work is done: that they are there is seen to first."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -49,15 +53,21 @@ COMMANDS: dict[str, Command] = {
     "bench": Command("measure how fast a population trains here", "gramian.deep.bench_command:bench_command"),
     "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
     "analyze": Command(
-        "measure and compare the features of trained runs", "gramian.representation.commands:analyze_command"
+        "measure and compare the features of trained runs",
+        "gramian.representation.commands:analyze_command",
+        late=("matplotlib",),
     ),
     "study plan": Command("pack a study's cells and show what they cost", "gramian.study.commands:plan_command"),
     "study run": Command("do what is not done of a study", "gramian.study.commands:run_command"),
     "study status": Command("show how a study stands", "gramian.study.commands:status_command"),
-    "study report": Command("write a study's report", "gramian.report.commands:report_command"),
+    "study report": Command("write a study's report", "gramian.report.commands:report_command", late=("plotly",)),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
-    "demo": Command("see it work: three experiments and a page in a few minutes", "gramian.demo.commands:demo"),
+    "demo": Command(
+        "see it work: three experiments and a page in a few minutes",
+        "gramian.demo.commands:demo",
+        late=("matplotlib", "PIL", "plotly"),
+    ),
     "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
 }
 
@@ -104,7 +114,11 @@ def _dispatch(arguments: list[str]) -> int:
         return _run_bare(name, rest)
     with _naming_what_is_missing(name, COMMANDS[name].extra):
         function = _load(COMMANDS[name])
-        return function(_parse(function, rest, prog=f"gramian {name}"))
+        options = _parse(function, rest, prog=f"gramian {name}")
+        for module in COMMANDS[name].late:
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
+        return function(options)
 
 
 def _usage(names: Sequence[str] = ()) -> str:
@@ -153,7 +167,7 @@ def _run_bare(name: str, arguments: list[str]) -> int:
     """Run a command that takes no options."""
     function = _load(COMMANDS[name])
     if arguments and arguments[0] in ("-h", "--help"):
-        print(f"usage: gramian {name}\n\n{function.__doc__}")
+        print(f"usage: gramian {name}\n\n{inspect.getdoc(function)}")
         raise SystemExit(0)
     if arguments:
         raise UserError(f"'{name}' takes no options; leave {' '.join(arguments)} away")
@@ -178,7 +192,7 @@ def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> 
             stack.enter_context(contextlib.redirect_stderr(complaint))
             if os.environ.get("NO_COLOR"):  # which tyro does not know
                 stack.enter_context(contextlib.redirect_stdout(shown))
-            return tyro.cli(options, args=arguments, prog=prog, description=function.__doc__, default=default)
+            return tyro.cli(options, args=arguments, prog=prog, description=inspect.getdoc(function), default=default)
     except SystemExit as leaving:
         if leaving.code in (0, None):
             print(_COLOURS.sub("", shown.getvalue()), end="")

@@ -10,7 +10,7 @@ from gramian.report import Options, build
 from gramian.representation import tables
 from gramian.representation.tables import Measure
 from gramian.study.store import write_import
-from tests.claims.test_ledger import write
+from tests.claims.test_ledger import edit, write
 
 CLAIMS = {claim.id: claim for claim in load_ledger()}
 
@@ -82,6 +82,12 @@ def test_a_small_study_gives_numbers_and_no_verdict(short, reason, tmp_path):
     assert found.numbers[0][1].startswith("0.4")
 
 
+def test_a_run_without_a_score_is_none_of_the_seeds_behind_a_verdict(tmp_path):
+    scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6, "norm": 0.3})
+    edit(tmp_path / "atari/scores.csv", {"arm": "gram", "game": "game7", "seed": "2"}, {"human_normalised": ""})
+    assert judged("median-score", tmp_path).reason == "2 seeds, where a verdict takes 3"
+
+
 def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
     scores(tmp_path / "minatar/scores.csv", {"dqn": 1, "gram": 2, "norm": 1.5}, games=5, frames=1_000_000)
     entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
@@ -120,6 +126,22 @@ def test_the_norm_must_account_for_more_of_the_growth_than_the_td_error(td_error
     values = {("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81], ("dqn", "growth_share_td_error"): td_error}
     measures(tmp_path / "atari/measures.csv", values)
     assert judged("gradient-growth", tmp_path).verdict == expected
+
+
+@pytest.mark.parametrize("arm", ["dqn", "gram:1", "norm"])
+def test_a_measure_that_is_no_number_gives_no_verdict(arm, tmp_path):
+    values = DENSER | {("norm", "sparsity"): [0.69, 0.7, 0.71]}
+    measures(tmp_path / "atari/measures.csv", values | {(arm, "sparsity"): [0.5, float("nan"), 0.5]})
+    found = judged("denser-features", tmp_path)
+    assert found.verdict == "not yet run"
+    assert "has nan in column value, where a verdict takes a number" in found.reason
+
+
+def test_a_control_of_one_seed_has_no_interval_and_gives_no_verdict(tmp_path):
+    measures(tmp_path / "atari/measures.csv", DENSER | {("norm", "sparsity"): [0.7]})
+    found = judged("denser-features", tmp_path)
+    assert found.verdict == "not yet run"
+    assert found.reason.endswith("(no interval); a verdict takes a number with its interval")
 
 
 def test_two_coefficients_of_one_penalty_are_refused(tmp_path):

@@ -178,6 +178,109 @@ def test_a_table_without_a_column_or_with_words_for_numbers_is_refused(results):
         verdict("mountain-car-gain", results)
 
 
+EMPTIED = [
+    ("mountain-car-gain", CONTRASTS, ("difference", "low", "high")),
+    ("mountain-car-gain", CONTRASTS, ("low",)),
+    ("mountain-car-correlation", CONTRASTS, ("high",)),
+    ("regression", "linear/regression_summary.csv", ("area_mean",)),
+    ("regression", "linear/regression_summary.csv", ("area_minus_control_se",)),
+    ("gram-is-decor", "cost/equality.csv", ("value_difference",)),
+    ("gram-is-decor", "cost/equality.csv", ("gradient_difference",)),
+    ("linear-cost", "cost/penalties.csv", ("microseconds",)),
+]
+
+
+@pytest.mark.parametrize(("claim", "name", "columns"), EMPTIED)
+@pytest.mark.parametrize("content", ["", "nan", "inf"])
+def test_no_verdict_from_fields_that_hold_no_number(claim, name, columns, content, results):
+    edit(results / name, {}, dict.fromkeys(columns, content))
+    with pytest.raises(UserError, match=rf"{name}' has {content or 'nothing'} in column {columns[0]}, where a verdict"):
+        verdict(claim, results)
+
+
+@pytest.mark.parametrize("opinion", ["", "Holds", "perhaps"])
+@pytest.mark.parametrize("claim", [f"proposition-{number}" for number in range(1, 7)])
+def test_a_statement_holds_or_does_not_hold(claim, opinion, results):
+    edit(results / "linear/theory.csv", {"process": "3"}, {"verdict": opinion})
+    with pytest.raises(UserError, match=f"has '{opinion}' in column verdict; it must be 'holds' or 'does not hold'"):
+        verdict(claim, results)
+
+
+def test_an_interval_upside_down_is_refused_in_one_line(results, tmp_path, capsys):
+    edit(results / CONTRASTS, {"copies": "1", "question": "beyond the norm penalty"}, {"low": "5", "high": "3"})
+    assert main(["claims", "--results", str(results), "--out", str(tmp_path / "claims.md")]) == 2
+    complaint = capsys.readouterr().err
+    assert "has an interval from 5 to 3 for difference; its low end must not be above its high end" in complaint
+    assert complaint.count("\n") == 1
+
+
+def test_a_standard_error_below_zero_is_refused(results):
+    edit(results / "linear/regression_summary.csv", {}, {"area_minus_control_se": "-1e-6"})
+    with pytest.raises(UserError, match=r"has a standard error of -0\.001 for area_minus_control_mean"):
+        verdict("regression", results)
+
+
+def test_a_number_that_decides_nothing_may_be_missing(results):
+    edit(results / "cost/equality.csv", {}, {"value_difference_variance": ""})
+    found = judge(CLAIMS["gram-is-decor"], Tables(results))
+    assert found.verdict == "reproduced"
+    assert found.judgements[0].numbers[-1][1] == "–"
+
+
+@pytest.mark.parametrize(
+    ("claim", "name", "keep", "reason"),
+    [
+        *(
+            (f"proposition-{number}", "linear/theory.csv", {"process": "0"}, "1 process, where a verdict takes 5")
+            for number in range(1, 7)
+        ),
+        ("gram-is-decor", "cost/equality.csv", {"case": "random"}, "24 cases, where a verdict takes 100"),
+    ],
+)
+def test_a_small_table_gives_numbers_and_no_verdict(claim, name, keep, reason, results):
+    rows = list(csv.DictReader((results / name).read_text(encoding="utf-8").splitlines()))
+    write(results / name, [row for row in rows if all(row[column] == value for column, value in keep.items())])
+    found = judge(CLAIMS[claim], Tables(results))
+    assert (found.verdict, found.judgements[0].reason) == ("not yet run", reason)
+    assert found.judgements[0].numbers
+    assert "1 processes" not in page([found])
+
+
+@pytest.mark.parametrize(
+    ("claim", "name"),
+    [
+        ("regression", "linear/regression_summary.csv"),
+        ("mountain-car-gain", CONTRASTS),
+    ],
+)
+def test_few_runs_give_no_verdict(claim, name, results):
+    edit(results / name, {}, {"runs": "20"})
+    found = judge(CLAIMS[claim], Tables(results))
+    assert found.verdict == "not yet run"
+    assert found.judgements[0].reason.startswith("20 runs, where a verdict takes ")
+
+
+def test_a_slope_over_few_sizes_gives_no_verdict(results):
+    rows = list(csv.DictReader((results / "cost/penalties.csv").read_text(encoding="utf-8").splitlines()))
+    write(results / "cost/penalties.csv", [row for row in rows if row["axis"] == "n" or int(row["d"]) <= 4096])
+    found = judge(CLAIMS["linear-cost"], Tables(results)).judgements[0]
+    assert (found.verdict, found.reason) == ("not yet run", "4 sizes, where a verdict takes 5")
+
+
+@pytest.mark.parametrize(("numbers", "cannot_say"), [((-100, -220, 20), True), ((100, 80, 120), False)])
+def test_what_is_not_reproduced_and_what_cannot_be_said_are_told_apart(numbers, cannot_say, results):
+    fields = dict(zip(("difference", "low", "high"), map(str, numbers), strict=True))
+    edit(results / CONTRASTS, {"copies": "1", "question": "the paper's pairing: same α"}, fields)
+    found = judge(CLAIMS["mountain-car-gain"], Tables(results)).judgements[0]
+    assert found.verdict == "not reproduced"
+    assert found.reason.endswith("these runs cannot say") == cannot_say
+
+
+def test_symbols_stay_small_at_the_beginning_of_a_sentence():
+    text = page([judge(CLAIMS["regression"], Tables(ROOT / "results"))])
+    assert "**ρ = 0.99: " in text
+
+
 def test_a_table_of_statements_without_their_verdicts_is_refused(results):
     path = results / "linear" / "theory.csv"
     path.write_text(path.read_text().replace("verdict", "opinion", 1))
@@ -211,6 +314,8 @@ def test_the_command_writes_the_page_and_refuses_without_leaving_one(results, tm
         ('rule = "efect"', "unknown rule 'efect'; did you mean 'effect'?"),
         ('rule = "within"\nlabl = "x"', "unknown key of rule 'within' 'labl'; did you mean 'label'?"),
         ('rule = "within"\nlabel = "x"', "rule 'within' is not complete"),
+        ('rule = "within"\nneeds.seds = 3', "unknown need 'seds'; did you mean 'seeds'?"),
+        ('rule = "within"\ncounted.runs = { kind = "rows", table = "x.csv" }', "'runs' is counted and not needed"),
         ('rule = "within"\nvalue = { kind = "colum" }', "unknown kind of quantity 'colum'; did you mean 'column'?"),
     ],
 )

@@ -202,7 +202,10 @@ def test_another_seed_gives_another_table(tmp_path):
 def test_the_command_prints_a_table_and_writes_tables_and_figures(tmp_path, capsys):
     options = ["--runs", "3", "--steps", "30", "--out", str(tmp_path)]
     assert main(["regression", *options]) == 0
-    assert "A, single-sample (the paper)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "A, single-sample (the paper)" in printed
+    table = [line for line in printed.splitlines() if str(tmp_path) not in line]
+    assert max(map(len, table)) <= 80
     written = {p.name for p in tmp_path.iterdir()}
     assert {"regression.csv", "regression_summary.csv", "regression.png", "regression_controls.png"} <= written
 

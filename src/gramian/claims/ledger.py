@@ -7,9 +7,10 @@ from importlib.resources import files
 from typing import Any
 
 from gramian.claims import quantities, rules, seeds
+from gramian.claims.number import count, shown
 from gramian.claims.quantities import Quantity
 from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Judgement, Rule, Verdict
-from gramian.claims.tables import MissingRowsError, MissingTableError, Tables
+from gramian.claims.tables import MissingNumberError, MissingRowsError, MissingTableError, Tables
 from gramian.errors import UserError, unknown
 
 QUANTITIES: dict[str, type[Any]] = {
@@ -19,6 +20,7 @@ QUANTITIES: dict[str, type[Any]] = {
     "largest": quantities.Largest,
     "paper": quantities.PaperTable,
     "distinct": quantities.Distinct,
+    "rows": quantities.Rows,
     "exponent": quantities.Exponent,
     "measure": seeds.Measure,
     "scores": seeds.Scores,
@@ -29,7 +31,8 @@ RULES: dict[str, type[Any]] = {
     "within": rules.Within,
     "equivalent": rules.Equivalent,
 }
-NEEDS = ("seeds", "frames", "games")
+SAMPLED = ("seeds", "frames", "games")
+"""What is known of every number over seeds; what else a part needs, it counts itself."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +45,13 @@ class Part:
     also: tuple[tuple[str, Quantity], ...]
     """Numbers that are shown beside, and decide nothing."""
     awaited: bool
-    """Whether its tables may be missing; then it is not yet run. Otherwise a missing table is refused."""
+    """Whether tables, rows or numbers may be missing; then it is not yet run. Otherwise what is missing is refused."""
     elsewhere: bool
     """A setting that the paper does not speak of: it has a verdict of its own and does not count for the claim's."""
     needs: Mapping[str, int]
-    """The fewest seeds, frames (agent steps for measures) and games that a verdict takes."""
+    """The fewest seeds, frames (agent steps for measures) and games that a verdict takes, and of what it counts."""
+    counted: Mapping[str, Quantity]
+    """Where a table has the number of its processes, runs, cases or sizes."""
     command: str
     """What makes its tables, a command a line."""
 
@@ -101,7 +106,7 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     Raises
     ------
     UserError
-        If a table that is not awaited is missing, or any table is empty, lacks a column or a row.
+        If a table that is not awaited is missing or lacks a row or a number, or any table is empty or lacks a column.
 
     Examples
     --------
@@ -115,7 +120,7 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     judgements = [_judge(part, tables) for part in claim.parts]
     counting = {found.verdict for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere}
     verdict = next(verdict for verdict in HARDEST_FIRST if verdict in counting)
-    values = {name: f"{quantity.number(tables).value:,.0f}" for name, quantity in claim.ran_values.items()}
+    values = {name: shown(quantity.number(tables).value) for name, quantity in claim.ran_values.items()}
     beside = [(label, str(quantity.number(tables))) for label, quantity in claim.beside]
     return Entry(claim, verdict, claim.ran.format(**values), judgements, beside)
 
@@ -127,27 +132,45 @@ def _judge(part: Part, tables: Tables) -> Judgement:
         except MissingTableError:
             missing = [f"`results/{name}`" for name in part.tables if not (tables.folder / name).is_file()]
             return Judgement("not yet run", f"awaits {', '.join(missing)}", [])
-        except MissingRowsError as lacking:
+        except (MissingRowsError, MissingNumberError) as lacking:
             return Judgement("not yet run", str(lacking), [])
     return _judge_if_enough(part, tables)
 
 
 def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
     sampled = [quantity for quantity in part.rule.quantities() if isinstance(quantity, seeds.Measure | seeds.Scores)]
-    shown: list[tuple[str, str]] = []
+    behind: list[tuple[str, str]] = []
     if sampled:
         sample = sampled[0].sample(tables)
-        shown = [("runs behind it", str(sample))]
-        for name, least in part.needs.items():
-            if getattr(sample, name) < least:
+        behind = [("runs behind it", str(sample))]
+        for name in SAMPLED:
+            few = _too_few(getattr(sample, name), part.needs.get(name, 0), sample.unit if name == "frames" else name)
+            if few:
                 label, number = getattr(part.rule, "label", ""), sampled[0].number(tables)
-                also = [(text, str(quantity.number(tables))) for text, quantity in part.also]
-                unit = sample.unit if name == "frames" else name
-                reason = f"{getattr(sample, name):,} {unit}, where a verdict takes {least:,}"
-                return Judgement("not yet run", reason, [(label, str(number)), *also, *shown])
+                return Judgement("not yet run", few, [(label, str(number)), *_also(part, tables), *behind])
     found = part.rule.judge(tables)
-    also = [(label, str(quantity.number(tables))) for label, quantity in part.also]
-    return Judgement(found.verdict, found.reason, [*found.numbers, *also, *shown])
+    numbers = [*found.numbers, *_also(part, tables), *behind]
+    for name, quantity in part.counted.items():
+        few = _too_few(quantity.number(tables).value, part.needs[name], name)
+        if few:
+            return Judgement("not yet run", few, numbers)
+    return Judgement(found.verdict, found.reason, numbers)
+
+
+def _too_few(found: float, least: int, unit: str) -> str:
+    """Why there is no verdict; nothing where there are enough."""
+    return f"{count(found, unit)}, where a verdict takes {least:,}" if found < least else ""
+
+
+def _also(part: Part, tables: Tables) -> list[tuple[str, str]]:
+    """What decides nothing, with a dash where the table has no number."""
+    found = []
+    for label, quantity in part.also:
+        try:
+            found.append((label, str(quantity.number(tables))))
+        except MissingNumberError:
+            found.append((label, "–"))
+    return found
 
 
 def _claim(raw: dict[str, Any]) -> Claim:
@@ -174,11 +197,15 @@ def _part(raw: dict[str, Any]) -> Part:
         "awaited": raw.pop("awaited", False),
         "elsewhere": raw.pop("elsewhere", False),
         "needs": raw.pop("needs", {}),
+        "counted": {name: _quantity(spec) for name, spec in raw.pop("counted", {}).items()},
         "command": raw.pop("command", ""),
     }
     for name in ours["needs"]:
-        if name not in NEEDS:
-            raise unknown("need", name, NEEDS)
+        if name not in (*SAMPLED, *ours["counted"]):
+            raise unknown("need", name, (*SAMPLED, *ours["counted"]))
+    for name in ours["counted"]:
+        if name not in ours["needs"]:
+            raise UserError(f"'{name}' is counted and not needed; say how many a verdict takes: needs.{name}")
     is_quantity = {key for key, value in raw.items() if isinstance(value, dict) and "kind" in value}
     arguments = {key: _quantity(value) if key in is_quantity else value for key, value in raw.items()}
     return Part(rule=_make(RULES[rule], arguments, f"rule '{rule}'"), also=also, tables=tables, **ours)

@@ -62,6 +62,18 @@ def shown(value: float) -> str:
     return _signed(f"{value:,.0f}" if 999.5 <= abs(value) < 1e9 else f"{value:.3g}")
 
 
+def count(number: float, plural: str) -> str:
+    """So many of something.
+
+    Examples
+    --------
+    >>> count(1, "processes"), count(1, "games"), count(1200, "agent steps")
+    ('1 process', '1 game', '1,200 agent steps')
+    """
+    singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
+    return f"{number:,.0f} {singular if number == 1 else plural}"
+
+
 def _signed(text: str) -> str:
     """With a true minus sign, and none before zero."""
     return text.lstrip("-") if not text.strip("-0.,") else re.sub("^-", "−", text)

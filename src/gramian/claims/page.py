@@ -89,7 +89,14 @@ def _cell(text: str) -> str:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """With a capital letter at the beginning, unless it is a symbol.
+
+    Examples
+    --------
+    >>> _capital("value"), _capital("ρ = 0.99")
+    ('Value', 'ρ = 0.99')
+    """
+    return text[:1].upper() + text[1:] if text[:1].isascii() else text
 
 
 def _sentence(text: str) -> str:

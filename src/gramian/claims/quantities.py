@@ -53,17 +53,25 @@ class Column:
         """The value of the row."""
         row = self._row(tables)
         value, low, high, error = (
-            self.times * tables.number(self.table, row, column) if column else math.nan
+            self.times * tables.known(self.table, row, column) if column else math.nan
             for column in (self.value, self.low, self.high, self.error)
         )
         if self.error:
-            return Number(value, value - NORMAL_95 * error, value + NORMAL_95 * error)
-        return Number(value, low, high) if self.low else Number(value, value, value)
+            low, high = value - NORMAL_95 * error, value + NORMAL_95 * error
+        elif not self.low:
+            low = high = value
+        if low > high:
+            found = f"a standard error of {error:g}" if self.error else f"an interval from {low:g} to {high:g}"
+            raise UserError(
+                f"the table '{tables.folder / self.table}' has {found} for {self.value}; its low end must not be above "
+                "its high end"
+            )
+        return Number(value, low, high)
 
     def _row(self, tables: Tables) -> Row:
         rows = tables.select(self.table, self.where)
         if self.least:
-            return min(rows, key=lambda row: tables.number(self.table, row, self.least))
+            return min(rows, key=lambda row: tables.known(self.table, row, self.least))
         if len(rows) > 1:
             raise UserError(f"{len(rows)} rows of the table '{self.table}' fit {dict(self.where)}; one was meant")
         return rows[0]
@@ -104,21 +112,35 @@ class Largest:
 
     def number(self, tables: Tables) -> Number:
         """The largest, which is exact."""
-        found = [tables.number(self.table, row, self.value) for row in tables.select(self.table, self.where)]
-        largest = max(found) if all(map(math.isfinite, found)) else math.nan
+        largest = max(tables.known(self.table, row, self.value) for row in tables.select(self.table, self.where))
         return Number(largest, largest, largest)
 
 
 @dataclass(frozen=True)
 class Distinct:
-    """How many different values a column has."""
+    """How many different values a column has in the rows that fit."""
 
     table: str
     value: str
+    where: Mapping[str, str | float] = field(default_factory=dict)
 
     def number(self, tables: Tables) -> Number:
         """The count."""
-        count = float(len({row.get(self.value) for row in tables.rows(self.table)}))
+        rows = tables.select(self.table, self.where)
+        count = float(len({tables.text(self.table, row, self.value) for row in rows}))
+        return Number(count, count, count)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """How many rows fit."""
+
+    table: str
+    where: Mapping[str, str | float] = field(default_factory=dict)
+
+    def number(self, tables: Tables) -> Number:
+        """The count."""
+        count = float(len(tables.select(self.table, self.where)))
         return Number(count, count, count)
 
 
@@ -161,7 +183,7 @@ class Exponent:
     def number(self, tables: Tables) -> Number:
         """The exponent."""
         rows = tables.select(self.table, self.where)
-        found = np.array([[tables.number(self.table, row, name) for name in (self.over, self.value)] for row in rows])
+        found = np.array([[tables.known(self.table, row, name) for name in (self.over, self.value)] for row in rows])
         if not (found > 0).all():
             raise UserError(f"{self.value} and {self.over} of the table '{self.table}' must be above 0 for a slope")
         sizes, values = np.log(found).T

@@ -11,24 +11,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from gramian.claims.number import Number, shown
+from gramian.claims.number import Number, count, shown
 from gramian.claims.quantities import Quantity
-from gramian.claims.tables import MissingRowsError, Row, Tables
+from gramian.claims.tables import MissingNumberError, MissingRowsError, Row, Tables
 from gramian.errors import UserError
 
 Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated", "not yet run"]
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "we see what the paper says, and the control does not show the same",
-    "not reproduced": "our interval does not lie on the paper's side",
+    "not reproduced": "our interval does not lie on the paper's side; where it reaches to both, these runs cannot say",
     "confounded": "the effect is there, but the control shows it too: it is not due to decorrelation",
     "false as stated": "a statement that the claim consists of fails",
-    "not yet run": "no table, or one with too few runs, games or frames, or without the control",
+    "not yet run": "no table, or one with too few runs, games, frames or cases, or without the control",
 }
 """Every verdict and what it means, the milder ones first."""
 HARDEST_FIRST: tuple[Verdict, ...] = (
     "false as stated", "not reproduced", "not yet run", "confounded", "reproduced",
 )  # fmt: skip
 """A claim of several parts has the first of these that one of its parts has."""
+
+
+HOLDS = {"holds": True, "does not hold": False}
+"""What a table says of a statement."""
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,10 @@ class Statements:
         failed, numbers = [], []
         for statement in (*self.claimed, *self.beside):
             rows = self._rows(tables, statement)
-            held = sum(tables.text(self.table, row, "verdict") == "holds" for row in rows)
+            held = sum(self._holds(tables, row) for row in rows)
             computed = tables.text(self.table, rows[0], "computed")
             text = self.wording.get(statement, rows[0]["statement"])
-            numbers.append((text, f"holds on {held} of {len(rows)} processes; on the first: {computed}"))
+            numbers.append((text, f"holds on {held} of {count(len(rows), 'processes')}; on the first: {computed}"))
             if statement in self.claimed and held < len(rows):
                 failed.append(text)
         if failed:
@@ -83,6 +87,15 @@ class Statements:
     def quantities(self) -> list[Quantity]:
         """None: statements are no numbers."""
         return []
+
+    def _holds(self, tables: Tables, row: Row) -> bool:
+        verdict = tables.text(self.table, row, "verdict")
+        if verdict not in HOLDS:
+            known = " or ".join(f"'{known}'" for known in HOLDS)
+            raise MissingNumberError(
+                f"the table '{tables.folder / self.table}' has '{verdict}' in column verdict; it must be {known}"
+            )
+        return HOLDS[verdict]
 
     def _rows(self, tables: Tables, statement: str) -> list[Row]:
         """The rows of one statement, one for each process."""
@@ -126,11 +139,14 @@ class Effect:
 
     def judge(self, tables: Tables) -> Judgement:
         """Compare the intervals with ``null``."""
-        effect = self.effect.number(tables)
+        effect = _known(self.label, self.effect, tables)
         if not _beyond(effect, self.null, self.direction):
             numbers = [(self.label, str(effect)), *_if_there(self.beyond_label, self.beyond, tables)]
-            return Judgement("not reproduced", f"{self.label}: {effect}; the claim is that it {self._claim()}", numbers)
-        beyond = self.beyond.number(tables)
+            reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
+            if effect.low <= self.null <= effect.high:
+                reason += ", and the interval reaches to both sides: these runs cannot say"
+            return Judgement("not reproduced", reason, numbers)
+        beyond = _known(self.beyond_label, self.beyond, tables)
         numbers = [(self.label, str(effect)), (self.beyond_label, str(beyond))]
         if _beyond(beyond, self.beyond_null, self.direction):
             return Judgement("reproduced", f"{self.label}: {effect}; {self.beyond_label}: {beyond}", numbers)
@@ -162,7 +178,7 @@ class Within:
 
     def judge(self, tables: Tables) -> Judgement:
         """Compare the interval with the range."""
-        value = self.value.number(tables)
+        value = _known(self.label, self.value, tables)
         bounds = " and ".join(
             [f"at least {shown(self.least)}"] * math.isfinite(self.least)
             + [f"at most {shown(self.most)}"] * math.isfinite(self.most)
@@ -172,7 +188,7 @@ class Within:
             return Judgement("not reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
         if self.beyond is None:
             return Judgement("reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
-        beyond = self.beyond.number(tables)
+        beyond = _known(self.beyond_label, self.beyond, tables)
         numbers.append((self.beyond_label, str(beyond)))
         if _beyond(beyond, self.beyond_null, "rises"):
             return Judgement("reproduced", f"{self.label}: {value}; {self.beyond_label}: {beyond}", numbers)
@@ -194,7 +210,7 @@ class Equivalent:
 
     def judge(self, tables: Tables) -> Judgement:
         """Reproduced where the interval lies within the margin."""
-        value = self.value.number(tables)
+        value = _known(self.label, self.value, tables)
         numbers = [(self.label, str(value))]
         span = f"{shown(self.null - self.margin)} to {shown(self.null + self.margin)}"
         if self.null - self.margin <= value.low and value.high <= self.null + self.margin:
@@ -206,8 +222,16 @@ class Equivalent:
         return [self.value]
 
 
+def _known(label: str, quantity: Quantity, tables: Tables) -> Number:
+    """A number with both ends of its interval: a verdict takes nothing less."""
+    number = quantity.number(tables)
+    if not all(map(math.isfinite, (number.value, number.low, number.high))):
+        raise MissingNumberError(f"{label}: {number}; a verdict takes a number with its interval")
+    return number
+
+
 def _beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -> bool:
-    """Whether the whole interval lies on one side of ``null``; one without an interval does not."""
+    """Whether the whole interval lies on one side of ``null``."""
     return number.high < null if direction == "falls" else number.low > null
 
 
@@ -215,5 +239,5 @@ def _if_there(label: str, quantity: Quantity, tables: Tables) -> list[tuple[str,
     """A control that decides nothing any more is shown where it was run."""
     try:
         return [(label, str(quantity.number(tables)))]
-    except MissingRowsError:
+    except (MissingRowsError, MissingNumberError):
         return [(label, "not run")]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.stats
 
-from gramian.claims.number import Number
+from gramian.claims.number import Number, count
 from gramian.claims.tables import MissingRowsError, Row, Tables
 from gramian.errors import UserError, unknown
 from gramian.report import statistics
@@ -33,7 +33,7 @@ class Sample:
 
     def __str__(self) -> str:
         games = "one game" if self.games == 1 else f"{self.games} games"
-        return f"{games}, {self.seeds} seeds, {self.frames:,} {self.unit}"
+        return f"{games}, {count(self.seeds, 'seeds')}, {count(self.frames, self.unit)}"
 
 
 def find_arm(names: set[str], kind: str, table: str) -> str:
@@ -102,7 +102,7 @@ class Measure:
 
     def _values(self, tables: Tables, arm: str, measure: str) -> dict[str, float]:
         rows = self._rows(tables, arm, measure)
-        return {tables.text(self.table, row, "seed"): tables.number(self.table, row, "value") for row in rows}
+        return {tables.text(self.table, row, "seed"): tables.known(self.table, row, "value") for row in rows}
 
 
 def _mean(by_seed: dict[str, float]) -> Number:
@@ -141,9 +141,7 @@ class Scores:
 
     def number(self, tables: Tables) -> Number:
         """The statistic."""
-        if self.statistic not in STATISTICS:
-            raise unknown("statistic", self.statistic, STATISTICS)
-        column, function = STATISTICS[self.statistic]
+        column, function = self._statistic()
         first, second = (self._scores(tables, arm, column) for arm in (self.arm, self.minus_arm))
         both = np.isfinite(first).any(0) & np.isfinite(second).any(0)
         if not both.any():
@@ -156,14 +154,24 @@ class Scores:
         return Number(float(found.estimate), float(found.low), float(found.high))
 
     def sample(self, tables: Tables) -> Sample:
-        """Seeds, frames and games behind it."""
-        rows = self._rows(tables, self.arm) + self._rows(tables, self.minus_arm)
+        """Seeds, frames and games behind it: runs that have the score."""
+        column, _ = self._statistic()
+        arms = [
+            [row for row in self._rows(tables, arm) if math.isfinite(tables.number(self.table, row, column))]
+            for arm in (self.arm, self.minus_arm)
+        ]
+        rows = arms[0] + arms[1]
         cells: dict[tuple[str, str], int] = {}
         for row in rows:
             cells[row["game"], row["arm"]] = cells.get((row["game"], row["arm"]), 0) + 1
         finished = [int(tables.number(self.table, row, "frames")) for row in rows if row["state"] == "done"]
-        games = [{row["game"] for row in self._rows(tables, arm)} for arm in (self.arm, self.minus_arm)]
-        return Sample(min(cells.values()), min(finished, default=0), len(games[0] & games[1]), "frames")
+        games = {row["game"] for row in arms[0]} & {row["game"] for row in arms[1]}
+        return Sample(min(cells.values(), default=0), min(finished, default=0), len(games), "frames")
+
+    def _statistic(self) -> tuple[str, Callable[[Array, Array], Array]]:
+        if self.statistic not in STATISTICS:
+            raise unknown("statistic", self.statistic, STATISTICS)
+        return STATISTICS[self.statistic]
 
     def _rows(self, tables: Tables, arm: str) -> list[Row]:
         rows = tables.rows(self.table)

@@ -1,6 +1,7 @@
 """The tables that verdicts stand on, and rows chosen from them."""
 
 import csv
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -17,6 +18,10 @@ class MissingRowsError(UserError):
     """A table that lacks the rows of an arm or a game."""
 
 
+class MissingNumberError(UserError):
+    """A field that a verdict takes and that holds no number, or a number without the interval that it takes."""
+
+
 class Tables:
     r"""The CSV files below a folder, read when they are asked for.
 
@@ -31,6 +36,8 @@ class Tables:
     >>> (row,) = tables.select("scores.csv", {"arm": "gram", "seed": 0})
     >>> tables.number("scores.csv", row, "score"), tables.text("scores.csv", row, "arm")
     (2.5, 'gram')
+    >>> tables.known("scores.csv", row, "score")
+    2.5
     >>> tables.rows("curves.csv")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
@@ -105,6 +112,22 @@ class Tables:
             return float(text) if text else float("nan")
         except ValueError:
             raise UserError(f"'{text}' in column {column} of the table '{self.folder / name}' is no number") from None
+
+    def known(self, name: str, row: Row, column: str) -> float:
+        """The number in a column of a row.
+
+        Raises
+        ------
+        MissingNumberError
+            If the field is empty, or not finite.
+        """
+        number = self.number(name, row, column)
+        if not math.isfinite(number):
+            found = row[column] or "nothing"
+            raise MissingNumberError(
+                f"the table '{self.folder / name}' has {found} in column {column}, where a verdict takes a number"
+            )
+        return number
 
     def _equal(self, name: str, row: Row, column: str, value: str | float) -> bool:
         text = self.text(name, row, column)

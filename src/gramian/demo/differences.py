@@ -14,6 +14,9 @@ from numpy.typing import ArrayLike
 from gramian.files import replace_text
 
 CONFIDENCE = 0.95
+FEWEST_DIGITS, MOST_DIGITS = 3, 9
+ROOM = 20
+"""Columns of an interval in the table for a terminal."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,34 @@ class Difference:
         return "clear" if self.low > 0 or self.high < 0 else "within noise"
 
     @property
+    def mean(self) -> str:
+        """The difference itself, in the digits of its interval."""
+        return short(self.value, self._digits())
+
+    @property
     def interval(self) -> str:
-        """The interval as text."""
-        return f"[{short(self.low)}, {short(self.high)}]"
+        """The interval in three digits, or as many as tell its ends apart where there is room for them.
+
+        Examples
+        --------
+        >>> Difference("score", 1.0, -2.0, 4.0).interval
+        '[-2, 4]'
+        >>> narrow = Difference("error", 0.11612, 0.11577, 0.11648)
+        >>> narrow.mean, narrow.interval
+        ('0.1161', '[0.1158, 0.1165]')
+        """
+        return self._interval(self._digits())
+
+    def _interval(self, digits: int) -> str:
+        return f"[{short(self.low, digits)}, {short(self.high, digits)}]"
+
+    def _digits(self) -> int:
+        digits = FEWEST_DIGITS
+        while short(self.low, digits) == short(self.high, digits) and len(self._interval(digits + 1)) <= ROOM:
+            if digits == MOST_DIGITS:  # the ends are the same
+                return FEWEST_DIGITS
+            digits += 1
+        return digits
 
 
 @dataclass(frozen=True)
@@ -56,8 +84,8 @@ class Experiment:
     """The means themselves, as a line of text."""
 
 
-def short(value: float) -> str:
-    """A number in three digits, or four where they stand before the point; a dash where there is none.
+def short(value: float, digits: int = FEWEST_DIGITS) -> str:
+    """A number in so many digits, or more where they stand before the point; a dash where there is none.
 
     Examples
     --------
@@ -66,7 +94,8 @@ def short(value: float) -> str:
     """
     if not math.isfinite(value):
         return "–"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    before = len(f"{abs(value):.0f}")
+    return f"{value:,.{max(0, digits - before)}f}" if abs(value) >= 1000 else f"{value:.{digits}g}"
 
 
 def paired(what: str, one: ArrayLike, other: ArrayLike, tells: str = "") -> Difference:
@@ -114,13 +143,12 @@ def text(experiments: Sequence[Experiment]) -> str:
       dqn 3, gram 4
       score                                     1              [-2, 4]  within noise
     """
-    lines = [f"{'':<34} {'difference':>10} {'95 % interval':>20}"]
+    lines = [f"{'':<34} {'difference':>10} {'95 % interval':>{ROOM}}"]
     for experiment in experiments:
         lines.append(experiment.title)
         if experiment.levels:
             lines.append(f"  {experiment.levels}")
         lines += [
-            f"  {row.what:<32} {short(row.value):>10} {row.interval:>20}  {row.verdict}"
-            for row in experiment.differences
+            f"  {row.what:<32} {row.mean:>10} {row.interval:>{ROOM}}  {row.verdict}" for row in experiment.differences
         ]
     return "\n".join(lines)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
-from gramian.demo.differences import Experiment, short
+from gramian.demo.differences import Experiment
 from gramian.report.html import table
 from gramian.report.section import Section, picture
 
@@ -17,7 +17,7 @@ def first_section(experiments: Sequence[Experiment], arms: Sequence[str], seeds:
 
 
 def _experiment(experiment: Experiment) -> str:
-    rows = [[row.what, short(row.value), row.interval, row.verdict, row.tells] for row in experiment.differences]
+    rows = [[row.what, row.mean, row.interval, row.verdict, row.tells] for row in experiment.differences]
     headings = ["difference", "mean", "95 % interval", "verdict", "the effect of"]
     if not any(row.tells for row in experiment.differences):
         rows, headings = [row[:-1] for row in rows], headings[:-1]
@@ -65,7 +65,7 @@ _REGRESSION = """
 <p>Labels y = x₁ + 2x₂ are learned from one sample after the other, with weights w = A·1 and a term, weighted by λ, that
 decorrelates Aᵀx. One step of A moves w as far as d plain steps: with λ = 0 it <em>is</em> plain regression at α·d
 (d = 2), to the last digit. The first figure is the paper's pairing, the same α for both; the second has every arm at
-matched step size. What decorrelation adds is the difference to “plain, α·d”.</p>"""
+matched step size. What the term adds is the difference to “plain, α·d”.</p>"""
 _MOUNTAIN_CAR = """
 <p>Q-learning with tile coding, without exploration, in a reduced sweep. The axis is α·k·d, the learning rate of the
 value function, so that λ = 0 lies on plain learning at α·d (circles). “Norm alone” shrinks the features without

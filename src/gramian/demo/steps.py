@@ -33,9 +33,9 @@ PAIRING, STEP_SIZE, REMAINS, BEYOND = (
     "decorrelated minus norm alone",
 )
 TELLS: Mapping[str, str] = {
-    PAIRING: "the paper's pairing: decorrelation and a larger step together",
+    PAIRING: "the paper's pairing: the term and a larger step together",
     STEP_SIZE: "the larger step alone",
-    REMAINS: "decorrelation, at matched step size",
+    REMAINS: "the term (decorrelation and shrinking), at matched step size",
     BEYOND: "decorrelation, beyond shrinking the features",
 }
 """What the linear differences are the effect of."""

@@ -353,7 +353,7 @@ def _arms_text(results: Results, arms: list[ArmSummary]) -> str:
         if ranged:
             row += [str(one.share_own), str(one.share_against_zero), str(one.share_overall)]
         rows.append([*row, str(one.diverged)])
-    return text_table([*header, "diverged"], rows)
+    return text_table([*header, "diverged"], rows, keys=2)
 
 
 def _costly_text(outcomes: list[Outcome]) -> str:

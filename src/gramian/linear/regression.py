@@ -298,38 +298,41 @@ def write_tables(results: Results) -> None:
 
 
 def report(results: Results) -> str:
-    """Area under the curve, plateau, final error and distance from orthogonal as text, one table per ρ."""
-    parts = []
+    """Area under the curve, plateau, final error and distance from orthogonal as text, in tables of 80 columns."""
+    header = [
+        "arm",
+        "λ",
+        "area",
+        "area − its λ = 0",
+        f"steps {PLATEAU[0]}-{PLATEAU[1]}",
+        "final",
+        "distance",
+    ]
+    parts = [
+        f"Excess error, mean ± standard error of {results.options.runs} runs; "
+        f"α = {results.options.alpha:g}.\nDistance: ‖AᵀA − I‖/√d after the last step."
+    ]
     for r, rho in enumerate(results.options.rhos):
         rows = [
             [
                 case.label,
                 f"{case.arm.lam:g}",
-                f"{case.alpha:g}",
                 plus_minus(*mean_and_error(results.areas[r, c])),
                 plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, control_of(results.cases, c)])),
                 plus_minus(*mean_and_error(results.plateau[r, c])),
-                plus_minus(*mean_and_error(results.final[r, c])),
+                three_digits(float(results.final[r, c].mean())),
                 "" if case.arm.form == "plain" else three_digits(results.distances[0, r, c, -1]),
-                str(int(results.diverged[r, c].sum())),
             ]
             for c, case in enumerate(results.cases)
         ]
-        header = [
-            "arm",
-            "λ",
-            "α",
-            "area",
-            "area − its λ = 0",
-            f"steps {PLATEAU[0]}-{PLATEAU[1]}",
-            "final",
-            "‖AᵀA−I‖/√d",
-            "diverged",
+        diverged = [
+            f"  {case.label}, λ = {case.arm.lam:g}: {int(results.diverged[r, c].sum())}"
+            for c, case in enumerate(results.cases)
+            if results.diverged[r, c].any()
         ]
-        parts.append(
-            f"ρ = {rho:g}: excess error, mean ± standard error of {results.options.runs} runs\n"
-            + text_table(header, rows)
-        )
+        parts.append(f"ρ = {rho:g}\n" + text_table(header, rows, keys=2))
+        if diverged:
+            parts.append("\n".join(["Runs that diverged:", *diverged]))
     return "\n\n".join(parts)
 
 
@@ -348,6 +351,6 @@ def command(options: Regression) -> int:
     write_figures(results)
     print(report(results))
     print(
-        f"\nWritten to {options.out}: regression.csv, regression_summary.csv, regression.png, regression_controls.png"
+        f"\nWritten to {options.out}:\nregression.csv, regression_summary.csv, regression.png, regression_controls.png"
     )
     return 0

@@ -9,6 +9,8 @@ from pathlib import Path
 from gramian.files import replace_text
 
 Value = str | int | float | bool
+WIDTH = 80
+"""Columns of a terminal."""
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
@@ -31,8 +33,10 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]
     replace_text(path, csv_text(header, rows))
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned for a terminal: the first to the left, the others to the right.
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
+    """Columns aligned for a terminal of 80: the first to the left, the others to the right.
+
+    Columns for which there is no room go into further tables below, each with the first ``keys`` columns again.
 
     Examples
     --------
@@ -40,29 +44,48 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     arm    error
     plain   0.01
     A         10
+    >>> print(text_table(["arm", "error" * 7, "area" * 10], [["plain", "0.01", "7"]]))
+    arm    errorerrorerrorerrorerrorerrorerror
+    plain                                 0.01
+    <BLANKLINE>
+    arm    areaareaareaareaareaareaareaareaareaarea
+    plain                                         7
     """
     widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    parts: list[list[int]] = []
+    for i in range(keys, len(header)):
+        if parts and sum(widths[j] + 2 for j in (*range(keys), *parts[-1])) + widths[i] <= WIDTH:
+            parts[-1].append(i)
+        else:
+            parts.append([i])
+    return "\n\n".join(
+        _aligned([[row[i] for i in (*range(keys), *columns)] for row in (header, *rows)]) for columns in parts
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join(
         "  ".join(
             cell.ljust(width) if i == 0 else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
-        for row in (header, *rows)
+        for row in rows
     )
 
 
 def plus_minus(mean: float, error: float) -> str:
-    """Write a mean and its standard error with three significant digits.
+    """Write a mean with three significant digits and its standard error with two.
 
     Examples
     --------
     >>> plus_minus(0.0123456, 0.000456), plus_minus(512.3, 4.2)
-    ('0.0123 ± 0.000456', '512 ± 4.2')
+    ('0.0123 ± 0.00046', '512 ± 4.2')
     >>> plus_minus(512.3, float("nan")), plus_minus(float("nan"), float("nan"))  # one run, none
     ('512', '–')
     """
     shown = three_digits(mean)
-    return shown if math.isnan(error) else f"{shown} ± {three_digits(error)}"
+    return shown if math.isnan(error) else f"{shown} ± {error:.2g}"
 
 
 def three_digits(value: float) -> str:

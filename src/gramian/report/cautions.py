@@ -1,14 +1,18 @@
 """What a reader has to know before the numbers: said on the page and in the tables, never papered over."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from gramian.report import reference, statistics
 from gramian.report.scores import Scores
+from gramian.report.statistics import Array
 from gramian.report.sweep import Sweep
 from gramian.study.store import Study
+
+MOST_OF_A_RANGE = 3
+"""Seeds up to which a percentile interval is the range of the seeds: of 3, one replicate in 27 is the lowest alone."""
 
 
 def find_cautions(
@@ -44,6 +48,27 @@ def find_cautions(
     ]
 
 
+def about_ranges(final: Mapping[str, Array]) -> str:
+    """What stands beside intervals of single games where the seeds are so few that they are ranges; else nothing.
+
+    The 95 % percentiles of a bootstrap from 3 runs or fewer are the least and the greatest run.
+
+    Examples
+    --------
+    >>> about_ranges({"dqn": np.ones((2, 1)), "gram": np.ones((2, 1))})[:51]
+    'Range of 2 seeds: an interval of a game is no more '
+    >>> about_ranges({"dqn": np.ones((10, 1))})
+    ''
+    """
+    most = max((int(np.isfinite(scores).sum(0).max(initial=0)) for scores in final.values()), default=0)
+    if not statistics.FEWEST_SEEDS <= most <= MOST_OF_A_RANGE:
+        return ""
+    return (
+        f"Range of {most} seeds: an interval of a game is no more than what its seeds span, and far narrower than a "
+        "95 % interval would be. That one leaves out 0 is no sign of a difference."
+    )
+
+
 def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
     said: list[str] = []
     counts = np.stack([np.isfinite(tables.final[arm]).sum(0) for arm in arms])  # [A, G]
@@ -61,7 +86,7 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
             said.append(
                 f"At most {_plural(int(scored.max()), 'seed')} a cell: percentile intervals from so few runs are "
                 f"narrower than they should be (from about {statistics.FEW_SEEDS} on they can be trusted). "
-                "With 3 seeds or fewer the interval of one game is the range of its seeds."
+                f"With {MOST_OF_A_RANGE} seeds or fewer the interval of one game is the range of its seeds."
             )
         if scored.min() != scored.max():
             said.append(

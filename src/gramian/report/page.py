@@ -10,6 +10,7 @@ import gramian
 from gramian.palette import arm_styles
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
+from gramian.report.cautions import about_ranges
 from gramian.report.dynamics import Dynamics, Growths
 from gramian.report.html import class_of, counted, definitions, table
 from gramian.report.kappa_section import kappa_section
@@ -157,7 +158,12 @@ class Page:
 <div class="scroll" tabindex="0" role="region" aria-label="Scores of the chosen game"><table><thead><tr>
 <th scope="col">arm</th><th scope="col">final score</th><th scope="col">finished</th>
 <th scope="col">AUC gain over {baseline}</th><th scope="col">final − {baseline}, same seeds</th>
-{paper}</tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>"""
+{paper}</tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>
+{self._ranges()}"""
+
+    def _ranges(self) -> str:
+        said = about_ranges(self.analysis.final)
+        return f'<p class="quiet small">{escape(said)}</p>' if said else ""
 
     def _game_options(self) -> str:
         return "".join(
@@ -194,7 +200,8 @@ first table"></div>
 <p class="quiet small">AUC gain = {_GAIN}. Hatched: losses. A bar that the axis cuts carries ›.</p>
 <div class="bar"><label for="gain-arm">Arm</label> <select id="gain-arm">{options}</select></div>
 <p id="gain-count" aria-live="polite">{escape(gain_sentence(analysis, arms[0][1]))}</p>
-<div id="gain-figure" class="figure" role="img" aria-label="AUC gain of every game"></div>"""
+<div id="gain-figure" class="figure" role="img" aria-label="AUC gain of every game"></div>
+{self._ranges()}"""
 
     def _scores(self) -> str:
         table = self.table
