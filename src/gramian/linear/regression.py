@@ -320,7 +320,7 @@ def report(results: Results) -> str:
                 plus_minus(*mean_and_error(results.areas[r, c])),
                 plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, control_of(results.cases, c)])),
                 plus_minus(*mean_and_error(results.plateau[r, c])),
-                three_digits(float(results.final[r, c].mean())),
+                plus_minus(*mean_and_error(results.final[r, c])),
                 "" if case.arm.form == "plain" else three_digits(results.distances[0, r, c, -1]),
             ]
             for c, case in enumerate(results.cases)
