@@ -251,3 +251,15 @@ def test_episodes_whose_return_is_no_number_are_left_out_and_counted():
     analysis = analyse(one, FAST)
     assert analysis.final["dqn"].item() == 2.0
     assert "1 episode with a return that is no number: left out." in analysis.cautions
+
+
+def test_a_game_with_one_seed_takes_the_interval_from_its_aggregates_and_the_caution_says_so():
+    cells = two_arms()
+    del cells["breakout", "gram", 1], cells["breakout", "gram", 2]
+    analysis = analyse(study(cells), FAST)
+    assert np.isnan(analysis.aggregates["gram"].median.low)
+    assert np.isnan(analysis.aggregates["gram"].median_curve.low).all()
+    assert np.isfinite(analysis.aggregates["dqn"].median.low)
+    assert np.isnan(analysis.comparisons["gram"].improvement.low)
+    assert np.isfinite(analysis.comparisons["gram"].gain.low).tolist() == [False, True]  # Breakout, Pong
+    assert any("nor for an aggregate or a P(improvement) that it is part of" in said for said in analysis.cautions)
