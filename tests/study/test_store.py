@@ -256,6 +256,15 @@ def test_planned_cells_carry_the_reason_of_their_populations_failure(tmp_path):
     assert read_planned(tmp_path).cells == {("pong", "dqn", 0): "", ("pong", "dqn", 1): "out of memory"}
 
 
+@pytest.mark.parametrize("line", ["[]", "null", "3", '"failed"', '{"event": "fai'])
+def test_a_last_line_of_the_attempts_that_is_none_gives_no_reason(tmp_path, line):
+    plan = {"populations": [{"id": "p000", "runs": [{"game": "pong", "arm": "dqn", "seed": 0}]}]}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "populations").mkdir()
+    (tmp_path / "populations" / "p000.attempts.jsonl").write_text('{"event": "started"}\n' + line)
+    assert read_planned(tmp_path).cells == {("pong", "dqn", 0): ""}
+
+
 def test_a_plan_that_is_none_is_refused(tmp_path):
     (tmp_path / "plan.json").write_text("[1]")
     with pytest.raises(UserError, match="is not the plan of a study"):

@@ -251,6 +251,8 @@ def _failure(path: Path) -> str:
         last = json.loads(lines[-1]) if lines else {}
     except ValueError:  # a line that is still being written
         return ""
+    if not isinstance(last, dict):
+        return ""
     return str(last.get("reason") or "failed") if last.get("event") == "failed" else ""
 
 
