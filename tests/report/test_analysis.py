@@ -49,7 +49,7 @@ def test_dopamines_public_curves_through_the_whole_report_give_their_published_s
         row["game"]: row["dopamine_DQN_(Adam_+_MSE_in_JAX)_20M"] for row in paper_table().iter_rows(named=True)
     }
     for at, game in enumerate(analysis.games):
-        assert analysis.final["dqn"][:, at].mean() == pytest.approx(published[game], rel=2e-3)
+        assert analysis.final["dqn"][:, at].mean() == pytest.approx(published[title(game)], rel=2e-3)
 
 
 def test_final_score_and_auc_of_a_run_are_those_of_its_episodes():

@@ -25,6 +25,14 @@ def undisturbed(tmp_path_factory):
     return study
 
 
+def interrupt(study, monkeypatch):
+    """Begin the first population and stop it in the middle."""
+    with monkeypatch.context() as patched:
+        stop_at(patched, 155, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(KeyboardInterrupt):
+            perform(str(study), "p000", 1)
+
+
 def test_a_population_is_done_in_its_folder_of_the_study(undisturbed):
     plan = assert_every_cell_done_exactly_once(undisturbed)
     for population in plan.populations:
@@ -70,10 +78,7 @@ def test_the_lock_goes_back_when_its_holder_is_killed(tmp_path):
 def test_an_interrupted_population_goes_on_from_its_checkpoint_to_the_same_numbers(undisturbed, tmp_path, monkeypatch):
     study = tmp_path / "study"
     plan = planned(study)
-    with monkeypatch.context() as patched:
-        stop_at(patched, 155, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(KeyboardInterrupt):
-            perform(str(study), "p000", 1)
+    interrupt(study, monkeypatch)
     for population in plan.populations:
         perform(str(study), population.id, 1)
     assert events(study, "p000") == ["started", "interrupted", "started", "finished"]
@@ -165,9 +170,7 @@ def test_a_damaged_status_is_unknown_and_the_population_goes_on_from_its_checkpo
     if ended:
         perform(str(study), "p000", 1)
     else:
-        with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-            stop_at(patched, 155, lambda: os.kill(os.getpid(), signal.SIGTERM))
-            perform(str(study), "p000", 1)
+        interrupt(study, monkeypatch)
     damaged = study / POPULATIONS / "p000" / plan.populations[0].runs[1].name / "status.json"
     damaged.write_text(text)
     assert run_state(study, plan.populations[0], damaged.parent.name) == ("unknown", 0, UNREADABLE)
@@ -195,9 +198,7 @@ def test_a_population_without_a_whole_checkpoint_is_trained_anew_when_its_folder
 ):
     study = tmp_path / "study"
     planned(study)
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        stop_at(patched, 155, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        perform(str(study), "p000", 1)
+    interrupt(study, monkeypatch)
     folder = study / POPULATIONS / "p000"
     for manifest in (folder / "checkpoints").glob("*.json"):
         manifest.write_text("{")
