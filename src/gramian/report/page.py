@@ -252,9 +252,11 @@ player that nothing is learned from.</p>
     def _representation(self) -> str:
         if self.representation is None:
             return ""
+        diverged = self.representation.unmeasured
+        left_out = f" Diverged, and in no mean: {escape(', '.join(diverged))}." if diverged else ""
         return f"""
 <p class="quiet small">Features of the trained agents on states that they come by in play, as <code>gramian
-analyze</code> has measured them; mean over seeds, band: its standard error.</p>
+analyze</code> has measured them; mean over seeds, band: its standard error.{left_out}</p>
 <div class="bar"><label for="representation-game">Game</label> <select id="representation-game" data-game>
 {self._game_options()}</select></div>
 <p id="representation-none" hidden>The runs of this game have not been analyzed.</p>
