@@ -13,7 +13,7 @@ from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.statistics import Array, Count, Interval
 from gramian.report.sweep import Sweep, find_sweep
-from gramian.study.store import Planned, Study
+from gramian.study.store import WINDOW_EPISODES, Planned, Study
 
 MOST_SHOWN = 8
 """Arms that a figure shows at once, unless its reader asks for more."""
@@ -117,6 +117,23 @@ class Analysis:
     """What a reader has to know before the numbers: too few seeds, missing cells, mixed settings."""
     sweep: Sweep | None = None
     """The choice of κ, where a penalty has a grid of it."""
+    windows: tuple[int, ...] = (WINDOW_EPISODES,)
+    """Rows that a score is the mean of: 100 of episodes, 1 of a table whose rows are means already."""
+
+    def by_kind_of_rows(self, episodes: str, points: str, both: str) -> str:
+        """The words for a study of episodes, of points of learning curves, or of both."""
+        return both if len(self.windows) > 1 else points if self.windows == (1,) else episodes
+
+    @property
+    def score_words(self) -> str:
+        """What a final score is."""
+        episodes, points = f"mean return of the last {WINDOW_EPISODES} training episodes", "the learning curve"
+        return self.by_kind_of_rows(episodes, f"last point of {points}", f"{episodes}, or last point of {points}")
+
+    @property
+    def axis_words(self) -> str:
+        """What the vertical axis of a learning curve is."""
+        return self.by_kind_of_rows(f"mean return of the last {WINDOW_EPISODES} episodes", "return", "return")
 
     def grid(self, game: int) -> Array:
         """Frames of the points of a game's curves ``[K]``."""
@@ -198,6 +215,7 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
         find_cautions(study, tables, arms, common, missing, options.baseline, sweep), sweep,
+        tuple(sorted(runs["window"].unique().to_list())),
     )  # fmt: skip
 
 
