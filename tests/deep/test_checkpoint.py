@@ -101,7 +101,7 @@ def test_a_damaged_segment_damages_all_checkpoints_that_need_it(tmp_path):
     save(checkpoints, 10, segments=[(0, 10)], segments_from=0)
     save(checkpoints, 20, segments=[(10, 20)], segments_from=0)
     (tmp_path / "checkpoints" / "replay-0-10.zz").write_bytes(b"")
-    with pytest.warns(UserWarning, match="damaged"), pytest.raises(UserError, match="is whole; start"):
+    with pytest.warns(UserWarning, match="damaged"), pytest.raises(UserError, match="is whole; remove"):
         Checkpoints(tmp_path, [RUN]).load()
 
 

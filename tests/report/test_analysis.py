@@ -49,7 +49,7 @@ def test_dopamines_public_curves_through_the_whole_report_give_their_published_s
         row["game"]: row["dopamine_DQN_(Adam_+_MSE_in_JAX)_20M"] for row in paper_table().iter_rows(named=True)
     }
     for at, game in enumerate(analysis.games):
-        assert analysis.final["dqn"][:, at].mean() == pytest.approx(published[game], rel=2e-3)
+        assert analysis.final["dqn"][:, at].mean() == pytest.approx(published[title(game)], rel=2e-3)
 
 
 def test_final_score_and_auc_of_a_run_are_those_of_its_episodes():
@@ -150,7 +150,7 @@ def test_few_seeds_and_few_games_are_said():
 
 def test_enough_seeds_and_games_of_the_papers_length_leave_nothing_to_say():
     games = paper_table()["game"].to_list()[:10]
-    cells = {(game, arm, s): [1.0] * 100 for game in games for arm in ("dqn", "gram") for s in range(10)}
+    cells = {(game, arm, s): [1e6] * 100 for game in games for arm in ("dqn", "gram") for s in range(10)}
     analysis = analyse(study(cells, frames_target=dict.fromkeys(cells, 20_000_000)), FAST)
     assert analysis.cautions == []
 
@@ -251,3 +251,61 @@ def test_episodes_whose_return_is_no_number_are_left_out_and_counted():
     analysis = analyse(one, FAST)
     assert analysis.final["dqn"].item() == 2.0
     assert "1 episode with a return that is no number: left out." in analysis.cautions
+
+
+def test_a_game_with_one_seed_takes_the_interval_from_its_aggregates_and_the_caution_says_so():
+    cells = two_arms()
+    del cells["breakout", "gram", 1], cells["breakout", "gram", 2]
+    analysis = analyse(study(cells), FAST)
+    assert np.isnan(analysis.aggregates["gram"].median.low)
+    assert np.isnan(analysis.aggregates["gram"].median_curve.low).all()
+    assert np.isfinite(analysis.aggregates["dqn"].median.low)
+    assert np.isnan(analysis.comparisons["gram"].improvement.low)
+    assert np.isfinite(analysis.comparisons["gram"].gain.low).tolist() == [False, True]  # Breakout, Pong
+    assert any("nor for an aggregate or a P(improvement) that it is part of" in said for said in analysis.cautions)
+
+
+def test_a_diverged_run_that_cannot_be_scored_is_not_said_to_count_as_random_play():
+    cells = {(game, arm, 0): rising(10) for game in ("mine", "pong") for arm in ("dqn", "gram")}
+    states = {("mine", "gram", 0): "diverged", ("pong", "gram", 0): "diverged"}
+    cautions = analyse(study(cells, state=states), FAST).cautions
+    assert [said for said in cautions if "as random play" in said] == [
+        "1 run diverged and counts as random play from there on, in the final score and in the area under the curve."
+    ]
+    del states["pong", "gram", 0]
+    cautions = analyse(study(cells, state=states), FAST).cautions
+    assert not any("as random play" in said for said in cautions)
+    assert any("cannot be scored" in said for said in cautions)
+
+
+def test_games_whose_baseline_is_no_better_than_random_play_are_said():
+    cells = two_arms() | {("pong", "dqn", s): [-21.0] * 20 for s in range(3)}
+    (said,) = (said for said in analyse(study(cells), FAST).cautions if "no larger than random play's" in said)
+    assert "of dqn is no larger than random play's in Pong:" in said
+    assert not any("no larger than" in said for said in analyse(study(two_arms()), FAST).cautions)
+
+
+@pytest.mark.parametrize(
+    ("windows", "caption"),
+    [
+        ((100, 100), "Mean return of the last 100 training episodes ± standard"),
+        ((1, 1), "Last point of the learning curve ± standard"),
+        ((1, 100), "Mean return of the last 100 training episodes, or last point of the learning curve ± standard"),
+    ],
+)
+def test_the_caption_says_what_a_score_is(windows, caption):
+    cells = two_arms(seeds=1, games=("cartpole",))
+    found = analyse(study(cells, window=dict(zip(cells, windows, strict=True))), FAST)
+    assert score_table(found).caption.startswith(caption)
+    assert ("100" in found.axis_words) == (windows == (100, 100))
+
+
+def test_the_caption_says_that_published_aggregates_are_over_means():
+    assert "those of arms over single runs" in score_table(analyse(study(two_arms()), FAST)).caption
+    assert "single runs" not in score_table(analyse(study(two_arms(games=("cartpole",))), FAST)).caption
+
+
+def test_a_comparison_without_games_has_no_count():
+    cells = two_arms(seeds=1)
+    found = score_table(analyse(study(cells, state=dict.fromkeys(cells, "running")), FAST))
+    assert {text for _, own, _ in found.summary for text in own} == {"", "–"}

@@ -9,6 +9,7 @@ from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
+from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
 
 FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "feature-norm", "feature-cross", "feature-std",
@@ -138,3 +139,14 @@ def test_a_study_without_games_of_the_paper_does_not_speak_of_it(tmp_path):
     page = build(tmp_path / "study", tmp_path / "report", Options(replicates=100)).read_text()
     assert 'data-overlay="paper"' not in page
     assert "Open markers" not in page
+
+
+def test_a_report_on_points_does_not_speak_of_the_last_100_episodes(tmp_path):
+    rows = "".join(f"{arm},mine,{s},{at},{at}\n" for arm in ("dqn", "a") for s in (0, 1) for at in (1, 2))
+    (tmp_path / "theirs.csv").write_text("arm,game,seed,frames,return\n" + rows)
+    write_import(tmp_path / "theirs.csv", tmp_path / "study", rows="points")
+    build(tmp_path / "study", tmp_path / "report", Options(replicates=100))
+    for name in ("index.html", "table.md", "table.tex"):
+        text = (tmp_path / "report" / name).read_text()
+        assert "last 100" not in text.split("<script>")[0]
+        assert "ast point of the learning curve" in text

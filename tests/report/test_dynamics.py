@@ -63,7 +63,20 @@ def test_growth_is_a_mean_over_the_runs_of_an_arm():
         for run, factor in (("a", 1.0), ("b", 3.0))
         for at in (0, 1)
     ]  # fmt: skip
-    found = growths(Study(pl.DataFrame(), pl.DataFrame(), pl.DataFrame(rows)))["pong"]["dqn"]
+    runs = pl.DataFrame({"run": sorted({row["run"] for row in rows}), "state": "done"})
+    found = growths(Study(runs, pl.DataFrame(), pl.DataFrame(rows)))["pong"]["dqn"]
     assert found["growth_log_head_gradient"].value == pytest.approx(2.0)
     assert found["growth_log_feature_norm"].value == pytest.approx(1.0)
     assert found["growth_log_td_error"].value == 0.0
+
+
+def test_growth_leaves_runs_out_that_diverged():
+    rows = [
+        {"run": run, "game": "pong", "arm": "dqn", "grad_norm_head": at, "feature_norm": at, "td_error": 1.0}
+        for run, last in (("a", 2.0), ("b", 1e9))
+        for at in (1.0, last)
+    ]
+    runs = pl.DataFrame({"run": ["a", "b"], "state": ["done", "diverged"]})
+    found = growths(Study(runs, pl.DataFrame(), pl.DataFrame(rows)))["pong"]["dqn"]
+    assert found["growth_log_head_gradient"].seeds == 1
+    assert found["growth_log_head_gradient"].value == pytest.approx(np.log(2))

@@ -288,3 +288,13 @@ def test_a_page_made_again_in_the_middle_of_a_study_shows_what_is_missing(open_p
     page = open_page(tmp_path / "report").page
     assert "26 of 27 runs finished" in page.inner_text("header")
     assert "disk <full>" in page.inner_text("#run details[open]")
+
+
+@pytest.mark.parametrize("which", ["small_report", "analyzed_report", "kappa_report"])
+def test_all_figures_are_drawn_before_the_page_is_printed(open_page, request, which):
+    page = open_page(request.getfixturevalue(which)).page
+    figures = page.query_selector_all(".figure")
+    assert not all(figure.query_selector(".main-svg") for figure in figures)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert all(figure.query_selector(".main-svg") for figure in figures)
+    assert page.query_selector_all("#panels svg")

@@ -11,6 +11,9 @@ import pytest
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.representation import HEAT_CELLS, blocks, read_representation
+from gramian.representation.dynamics import GROWTH
+from gramian.representation.series import measure_texts
+from gramian.representation.tables import Measure
 from tests.representation.analyses import write_report
 
 FIGURES = ("sparsity", "dynamics", "growth", "correlation", "spectrum")
@@ -58,6 +61,29 @@ def test_what_is_no_analysis_of_the_study_is_refused_and_nothing_is_written(smal
     with pytest.raises(UserError, match=complaint):
         build(small_study, tmp_path / "report", analysis_folder=tmp_path / "elsewhere")
     assert not (tmp_path / "report").exists()
+
+
+def test_a_run_that_diverged_is_named_and_in_no_mean(small_study, tmp_path):
+    folder = tmp_path / "analysis"
+    write_report(folder, games=("Pong",), arms=("dqn", "gram:10.24"), value=0.5)
+    text = (folder / "measures.csv").read_text()
+    lines = [re.sub(r"[^,]+$", "nan", line) if line.startswith("Pong-dqn-s0,") else line for line in text.splitlines()]
+    (folder / "measures.csv").write_text("\n".join(lines) + "\n")
+    page = build(small_study, tmp_path / "report", Options(replicates=100), analysis_folder=folder).read_text()
+    assert "Diverged, and in no mean: Pong-dqn-s0." in page
+
+
+def test_the_table_of_measures_has_the_shares_of_the_figure():
+    growths = {0: (0.01, 1.0, 0.5), 1: (0.03, 1.0, 0.5)}
+    rows = [
+        Measure(f"pong-{arm}-s{seed}", "pong", arm, seed, 1, name, size * number)
+        for arm, size in (("dqn", 100.0), ("gram", 1.0))
+        for seed, numbers in growths.items()
+        for name, number in zip(GROWTH, (*numbers, 1 / numbers[0] / size, 0.5 / numbers[0] / size), strict=True)
+    ]
+    texts = measure_texts(rows, ["dqn", "gram"])
+    assert texts["growth_share_feature_norm"] == ["50", "–"]  # 100 over the mean of 1 and 3; hardly any growth
+    assert texts["growth_share_td_error"] == ["25", "–"]
 
 
 def test_a_lost_matrix_is_one_line(tmp_path):

@@ -254,3 +254,35 @@ def test_paired_intervals_are_those_of_scipy():
     ).confidence_interval
     own = bootstrap_pair(statistics.paired_difference, arm, baseline, generator, paired=True, replicates=5000)
     assert [own.low.item(), own.high.item()] == pytest.approx([theirs.low, theirs.high], abs=0.05)
+
+
+def test_an_arm_with_one_seed_has_no_unpaired_interval_however_many_the_baseline_has():
+    arm, baseline = np.array([[1.0, 2.0]]), np.random.default_rng(0).normal(size=(3, 2))
+    for first, second in ((arm, baseline), (baseline, arm)):
+        found = bootstrap_pair(
+            statistics.probability_of_improvement, first, second, np.random.default_rng(0), paired=False
+        )
+        assert np.isfinite(found.estimate)
+        assert np.isnan([found.low, found.high]).all()
+
+
+def test_an_aggregate_has_no_interval_where_one_of_its_games_has_one_seed():
+    scores = missing(np.random.default_rng(0).normal(size=(2, 4)), (1, 3))
+    for statistic in (statistics.median_score, lambda drawn: statistics.performance_profile(drawn, [0.0, 1.0])):
+        found = bootstrap(statistic, scores, np.random.default_rng(0))
+        assert np.isfinite(found.estimate).all()
+        assert np.isnan([found.low, found.high]).all()
+    curves = np.repeat(scores[..., None], 3, axis=-1)
+    assert np.isnan(curve_interval(statistics.median_score, curves, np.random.default_rng(0)).low).all()
+
+
+def test_a_game_without_runs_takes_no_interval_from_the_others():
+    scores = missing(np.random.default_rng(0).normal(size=(2, 4)), (0, 3), (1, 3))
+    assert np.isfinite(bootstrap(statistics.median_score, scores, np.random.default_rng(0)).low)
+
+
+def test_a_statistic_of_each_game_has_the_intervals_of_the_games_with_two_seeds():
+    scores = missing(np.random.default_rng(0).normal(size=(2, 3)), (1, 2))
+    found = bootstrap(statistics.mean_over_runs, scores, np.random.default_rng(0), by_game=True)
+    assert np.isnan(found.low).tolist() == [False, False, True]
+    assert np.isfinite(found.estimate).all()

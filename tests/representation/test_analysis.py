@@ -13,10 +13,11 @@ from gramian.deep.evaluation import make_player
 from gramian.deep.runs import load_run
 from gramian.deep.session import train
 from gramian.errors import UserError
-from gramian.representation import measures
+from gramian.representation import analysis, measures, series
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.gather import gather
+from gramian.representation.seeds import mean
 from gramian.representation.streaming import MEASURES
 from gramian.representation.tables import read_curves, read_dynamics, read_measures
 from tests.deep.sessions import small
@@ -128,7 +129,59 @@ def test_the_states_are_those_of_the_games_that_the_run_plays(runs, monkeypatch)
     assert statistics.summary()["dr3_dot"] == pytest.approx(measures.dr3_dot(features[before], features[follows]))
 
 
-def test_a_run_that_diverged_is_reported_and_the_others_are_measured(runs, tmp_path, capsys):
+def diverged(run, folder):
+    """A copy of a run that diverged with weights that are finite, as training leaves it."""
+    copy = folder / run.name
+    shutil.copytree(run, copy)
+    (copy / "status.json").write_text('{"state": "diverged", "agent_steps": 600, "reason": "not finite at update 9"}')
+    return copy
+
+
+def test_a_run_that_diverged_is_not_measured_though_its_weights_are_finite(runs, report, tmp_path, capsys):
+    broken, other = diverged(runs[0], tmp_path), runs[1]
+    out = analyze([broken, *runs[1:]], tmp_path / "report", states=STATES)
+    assert [line for line in capsys.readouterr().err.splitlines() if "not measured" in line] == [
+        f"'{broken.name}' is not measured: it diverged; its measures are NaN, no mean has it"
+    ]
+    rows = read_measures(out / "measures.csv")
+    assert all(math.isnan(row.value) for row in rows if row.run == broken.name and row.measure != "states")
+    assert all(math.isnan(row.value) for row in read_curves(out / "curves.csv") if row.run == broken.name)
+    summary = (out / "summary.md").read_text()
+    assert f"Diverged, and in no mean: {broken.name}." in summary
+    assert "| measure | dqn (1 seeds) | gram:0.1 (2 seeds) |" in summary
+    alone = read_measures(report / "measures.csv")
+    assert f"| `effective_rank` | {mean([value(alone, other, 'effective_rank')])} |" in summary
+    for found in (series.active_of_states, series.activity_of_features, series.sparsity, series.held_variance):
+        points = [point for point in read_curves(report / "curves.csv") if point.run == other.name]
+        np.testing.assert_array_equal(found(read_curves(out / "curves.csv"), "dqn").mean, found(points, "dqn").mean)
+    assert series.first_correlation(rows, "dqn", out / "correlation").run == other.name
+
+
+def test_the_tables_are_not_written_anew_after_each_run(runs, tmp_path, monkeypatch):
+    written = {}
+
+    def counted(function):
+        def put(path, rows):
+            written[path.name] = written.get(path.name, 0) + len(rows)
+            function(path, rows)
+
+        return put
+
+    for name in ("write", "append"):
+        monkeypatch.setattr(analysis, name, counted(getattr(analysis, name)))
+    out = analyze(runs, tmp_path / "report", states=64)
+    lengths = {name: len((out / name).read_text().splitlines()) - 1 for name in written}
+    assert written == lengths
+    assert set(written) == {"measures.csv", "curves.csv", "dynamics.csv"}
+
+
+def test_a_row_that_was_being_written_is_left_out(report, tmp_path):
+    text = (report / "measures.csv").read_text()
+    (tmp_path / "measures.csv").write_text(text + "cartpole-dqn-s0,cart")
+    assert len(read_measures(tmp_path / "measures.csv")) == len(text.splitlines()) - 1
+
+
+def test_a_run_whose_weights_are_not_finite_is_reported_and_the_others_are_measured(runs, tmp_path, capsys):
     broken = with_weights(runs[0], tmp_path, lambda saved: saved["online.body.fc1.weight"].fill_(torch.nan))
     rows = read_measures(analyze([broken, *runs[1:]], tmp_path / "report", states=100) / "measures.csv")
     assert "not finite" in capsys.readouterr().err

@@ -1,3 +1,4 @@
+import json
 import signal
 import sys
 import time
@@ -66,6 +67,17 @@ def test_run_plans_once_runs_and_has_nothing_left_to_do(spec, tmp_path, capsys):
     assert ((study / PLAN).read_bytes(), fingerprints(study), attempts(study, "p000")) == before
     assert main(["study", "status", str(study)]) == 0
     assert "6 cells, 100% of the steps; 6 done" in capsys.readouterr().out
+
+
+def test_the_runs_of_a_study_remember_its_command_and_diverged_ones_are_counted_apart(tmp_path, capsys, monkeypatch):
+    command = ["gramian", "study", "run", "diverging.toml"]
+    monkeypatch.setattr("sys.argv", command)
+    spec, study = tmp_path / "diverging.toml", tmp_path / "study"
+    spec.write_text(tiny(seeds=1, extra="[settings]\nlearning_rate = 1e30\nmax_grad_norm = 0\n"))
+    assert main(["study", "run", str(spec), "--out", str(study), *QUICK]) == 0
+    assert capsys.readouterr().err.splitlines()[-1] == f"study in {study}: 0 cells done, 3 diverged"
+    for path in study.rglob("provenance.json"):
+        assert [record["command"] for record in json.loads(path.read_text())] == [command]
 
 
 def test_a_planned_study_is_run_as_it_was_planned(spec, tmp_path):

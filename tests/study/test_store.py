@@ -5,7 +5,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from gramian.deep.games import GAMES
 from gramian.errors import UserError
+from gramian.study.names import game_name
 from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_planned, read_study, write_import
 
 HEADER = "frames,environment,episode,raw_return,clipped_return,length_agent_steps,truncated\n"
@@ -166,7 +168,43 @@ def test_an_imported_table_reads_back_as_the_same_study(tmp_path):
 
 def test_columns_of_an_import_may_come_in_any_order_among_others(tmp_path):
     path = write_table(tmp_path, "return,note,seed,game,arm,frames\n1.5,hello,3,Pong,mine,1e6\n")
-    assert import_csv(path).episodes.rows() == [("Pong-mine-s3", "Pong", "mine", 3, 1_000_000, 1.5)]
+    assert import_csv(path).episodes.rows() == [("pong-mine-s3", "pong", "mine", 3, 1_000_000, 1.5)]
+
+
+def test_the_spellings_of_a_game_are_one_game(tmp_path):
+    spellings = {
+        "pong": ["Pong", "pong", "ALE/Pong-v5", "PongNoFrameskip-v4", "PongDeterministic-v0", "Pong-ram-v4"],
+        "space_invaders": ["SpaceInvaders", "space_invaders", "Space Invaders", "ALE/SpaceInvaders-v5"],
+        "minatar/space_invaders": ["MinAtar/SpaceInvaders-v1", "minatar/space_invaders", "MinAtar/SpaceInvaders-v0"],
+        "cartpole": ["CartPole-v1", "cartpole", "CartPole"],
+        "Skiing": ["ALE/Skiing-v5", "Skiing", "SkiingNoFrameskip-v4"],
+        "CartPole-v0": ["CartPole-v0"],
+        "Hopper-v2": ["Hopper-v2"],
+        "Hopper-v3": ["Hopper-v3"],
+    }
+    names = [name for own in spellings.values() for name in own]
+    rows = "".join(f"a,{name},{seed},10,1\n" for seed, name in enumerate(names))
+    found = import_csv(write_table(tmp_path, "arm,game,seed,frames,return\n" + rows)).runs.sort("seed")["game"]
+    assert found.to_list() == [game for game, own in spellings.items() for _ in own]
+
+
+@pytest.mark.parametrize("rows", ["episodes", "points"])
+def test_two_spellings_of_the_game_of_a_run_are_a_clash(tmp_path, rows):
+    path = write_table(tmp_path, "arm,game,seed,frames,return\na,Pong,0,10,1\na,Pong,1,10,1\na,ALE/Pong-v5,0,20,2\n")
+    with pytest.raises(
+        UserError, match=r"line 4 of .* has game 'ALE/Pong-v5', and 'Pong' on line 2, which are the sam"
+    ):
+        import_csv(path, rows=rows)
+
+
+def test_a_seed_may_be_written_with_a_point(tmp_path):
+    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,10.0,10,1\n")
+    assert import_csv(path).runs["seed"].to_list() == [10]
+
+
+def test_names_of_the_package_are_those_of_its_games():
+    for name, game in GAMES.items():
+        assert game_name(name) == game_name(game.title) == name
 
 
 def test_rows_of_an_import_are_sorted_by_frames(tmp_path):
@@ -211,6 +249,9 @@ def test_a_wrong_value_in_an_import_is_named_with_its_line_and_nothing_is_writte
         ("", "has no column 'arm'|has no rows"),
         ("arm,game,seed,frames\na,g,0,1\n", "has no column 'return'"),
         ("arm,game,seed,frames,return\n", "has no rows"),
+        ("arm,game,seed,frames,return,seed\na,g,0,1,2,3\n", "has more than one column 'seed'"),
+        ("arm,game,seed,frames,return\na,g,0,1,2\na,g,0,1,2,3\n", "line 3 has 6 fields and the header has 5"),
+        ('arm,game,seed,frames,return,note\na,g,0,1,2,"x\ny"\na,g,x,1,2,z\n', "line 4 of '.*': seed is 'x'"),
     ],
 )
 def test_an_import_that_is_no_such_table_is_refused(tmp_path, text, message):
@@ -256,6 +297,15 @@ def test_planned_cells_carry_the_reason_of_their_populations_failure(tmp_path):
     assert read_planned(tmp_path).cells == {("pong", "dqn", 0): "", ("pong", "dqn", 1): "out of memory"}
 
 
+@pytest.mark.parametrize("line", ["[]", "null", "3", '"failed"', '{"event": "fai'])
+def test_a_last_line_of_the_attempts_that_is_none_gives_no_reason(tmp_path, line):
+    plan = {"populations": [{"id": "p000", "runs": [{"game": "pong", "arm": "dqn", "seed": 0}]}]}
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "populations").mkdir()
+    (tmp_path / "populations" / "p000.attempts.jsonl").write_text('{"event": "started"}\n' + line)
+    assert read_planned(tmp_path).cells == {("pong", "dqn", 0): ""}
+
+
 def test_a_plan_that_is_none_is_refused(tmp_path):
     (tmp_path / "plan.json").write_text("[1]")
     with pytest.raises(UserError, match="is not the plan of a study"):
@@ -265,7 +315,7 @@ def test_a_plan_that_is_none_is_refused(tmp_path):
 def test_two_points_of_a_curve_at_one_frame_are_refused_with_their_lines(tmp_path):
     path = tmp_path / "theirs.csv"
     path.write_text("arm,game,seed,frames,return\na,Pong,0,100,1\na,Pong,1,100,1\na,Pong,0,100,2\n")
-    with pytest.raises(UserError, match=r"line 4 of '.*': arm 'a', game 'Pong', seed 0 has a point at 100 .* line 2"):
+    with pytest.raises(UserError, match=r"line 4 of '.*': arm 'a', game 'pong', seed 0 has a point at 100 .* line 2"):
         import_csv(path, rows="points")
     assert import_csv(path).episodes.height == 3
 

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 
 import pytest
@@ -8,7 +9,10 @@ from gramian.deep.trainer import Trainer
 from gramian.study import work
 from gramian.study.attempts import attempts, is_locked, lock, record
 from gramian.study.plan import POPULATIONS, read_plan
-from gramian.study.work import is_finished, perform, record_failure
+from gramian.study.run import unfinished
+from gramian.study.status import reasons, survey
+from gramian.study.work import UNREADABLE, is_finished, perform, record_failure, run_state
+from tests.deep.sessions import fingerprint
 from tests.deep.test_session import stop_at
 from tests.study.studies import assert_every_cell_done_exactly_once, events, fingerprints, planned
 
@@ -19,6 +23,14 @@ def undisturbed(tmp_path_factory):
     for population in planned(study).populations:
         assert perform(str(study), population.id, 1)["state"] == "done"
     return study
+
+
+def interrupt(study, monkeypatch):
+    """Begin the first population and stop it in the middle."""
+    with monkeypatch.context() as patched:
+        stop_at(patched, 155, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        with pytest.raises(KeyboardInterrupt):
+            perform(str(study), "p000", 1)
 
 
 def test_a_population_is_done_in_its_folder_of_the_study(undisturbed):
@@ -66,10 +78,7 @@ def test_the_lock_goes_back_when_its_holder_is_killed(tmp_path):
 def test_an_interrupted_population_goes_on_from_its_checkpoint_to_the_same_numbers(undisturbed, tmp_path, monkeypatch):
     study = tmp_path / "study"
     plan = planned(study)
-    with monkeypatch.context() as patched:
-        stop_at(patched, 155, lambda: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(KeyboardInterrupt):
-            perform(str(study), "p000", 1)
+    interrupt(study, monkeypatch)
     for population in plan.populations:
         perform(str(study), population.id, 1)
     assert events(study, "p000") == ["started", "interrupted", "started", "finished"]
@@ -149,3 +158,51 @@ def test_a_line_that_was_cut_short_costs_that_line_alone(tmp_path):
         path.write_bytes(path.read_bytes() + b'{"event": "fini')
         record(tmp_path, "p000", "started")
     assert events(tmp_path, "p000") == ["started", "started"]
+
+
+@pytest.mark.parametrize("text", ["", '{"state": "do', "[]", '{"state": "done"}', "null"])
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_damaged_status_is_unknown_and_the_population_goes_on_from_its_checkpoint(
+    undisturbed, tmp_path, monkeypatch, text, ended
+):
+    study = tmp_path / "study"
+    plan = planned(study)
+    if ended:
+        perform(str(study), "p000", 1)
+    else:
+        interrupt(study, monkeypatch)
+    damaged = study / POPULATIONS / "p000" / plan.populations[0].runs[1].name / "status.json"
+    damaged.write_text(text)
+    assert run_state(study, plan.populations[0], damaged.parent.name) == ("unknown", 0, UNREADABLE)
+    (line,) = reasons(survey(study, plan))
+    assert line == f"p000/{damaged.parent.name} stopped: {UNREADABLE}"
+    assert unfinished(study, plan) == ["p000", "p001"]
+    for population in plan.populations:
+        assert perform(str(study), population.id, 1)["state"] == "done"
+    assert unfinished(study, plan) == []
+    assert events(study, "p000").count("finished") == 1
+    assert fingerprints(study) == fingerprints(undisturbed)
+
+
+def test_the_runs_remember_the_command_of_the_study(tmp_path):
+    study = tmp_path / "study"
+    planned(study)
+    command = ["gramian", "study", "run", "tiny.toml"]
+    assert perform(str(study), "p000", 1, command)["state"] == "done"
+    (path, *_) = sorted((study / POPULATIONS / "p000").glob("*/provenance.json"))
+    assert [record["command"] for record in json.loads(path.read_text())] == [command]
+
+
+def test_a_population_without_a_whole_checkpoint_is_trained_anew_when_its_folder_is_removed(
+    undisturbed, tmp_path, monkeypatch
+):
+    study = tmp_path / "study"
+    planned(study)
+    interrupt(study, monkeypatch)
+    folder = study / POPULATIONS / "p000"
+    for manifest in (folder / "checkpoints").glob("*.json"):
+        manifest.write_text("{")
+    assert f"is whole; remove '{folder}' to train it anew" in perform(str(study), "p000", 1)["reason"]
+    shutil.rmtree(folder)
+    assert perform(str(study), "p000", 1)["state"] == "done"
+    assert fingerprint(folder) == fingerprint(undisturbed / POPULATIONS / "p000")

@@ -197,7 +197,7 @@ class Checkpoints:
             self._remember_older(step)
             return checkpoint
         if steps:
-            raise UserError(f"no checkpoint in '{self._own}' is whole; start the population anew in another folder")
+            raise UserError(f"no checkpoint in '{self._own}' is whole; remove '{self._own.parent}' to train it anew")
         return None
 
     def _remember_older(self, newest: int) -> None:

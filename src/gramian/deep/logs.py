@@ -185,8 +185,15 @@ def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
     replace_text(path, json.dumps([*records, record], indent=1) + "\n")
 
 
-def provenance(device: torch.device) -> dict[str, Any]:
+def own_command() -> list[str]:
+    """How this process was called, the program without its folder."""
+    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+
+
+def provenance(device: torch.device, command: Sequence[str] | None = None) -> dict[str, Any]:
     """Who is at work here: command, commit, versions and hardware. Environment variables are left out.
+
+    ``command`` is this process's own, unless it is given.
 
     Examples
     --------
@@ -195,7 +202,7 @@ def provenance(device: torch.device) -> dict[str, Any]:
     """
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": [Path(sys.argv[0]).name, *sys.argv[1:]],
+        "command": own_command() if command is None else list(command),
         "git": _git(),
         "versions": {
             "python": platform.python_version(),

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -56,6 +56,7 @@ def train(
     threads: int = 0,
     dtype: torch.dtype = torch.float32,
     execution: Execution | Literal["auto"] = "auto",
+    command: Sequence[str] | None = None,
 ) -> Path:
     """Train a population in a new folder.
 
@@ -80,6 +81,8 @@ def train(
         Of the networks.
     execution
         How the work of a step reaches a GPU; see `gramian.deep.graphs`.
+    command
+        What was called, for ``provenance.json``; the command of this process where it is left away.
 
     Returns
     -------
@@ -111,7 +114,9 @@ def train(
         raise UserError(
             f"'{folder}' holds a population already; go on with --resume '{folder}', or name another folder"
         )
-    session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution)
+    session = _Session(
+        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command
+    )
     output_folder(folder)
     with locked(folder / LOCK):
         replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
@@ -127,6 +132,7 @@ def resume(
     tensorboard: bool = False,
     threads: int = 0,
     execution: Execution | Literal["auto"] = "auto",
+    command: Sequence[str] | None = None,
 ) -> Path:
     """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning.
 
@@ -148,7 +154,9 @@ def resume(
     """
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder)
-    session = _Session(config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution)
+    session = _Session(
+        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command
+    )
     with locked(folder / LOCK):
         session.run(session.checkpoints.load(report=lambda line: print(f"gramian: {line}", file=sys.stderr)))
     return folder
@@ -173,7 +181,7 @@ def read_population(folder: Path) -> tuple[Config, bool, torch.dtype]:
     except OSError as error:
         raise UserError(f"'{folder}' holds no population; --resume takes the folder that was given as --out") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"'{path}' is damaged ({error!r}); start the population anew in another folder") from error
+        raise UserError(f"'{path}' is damaged ({error!r}); remove '{folder}' to train it anew") from error
 
 
 def run_from(saved: Mapping[str, Any], settings: Settings) -> RunSpec:
@@ -231,8 +239,9 @@ class _Session:
         threads: int,
         dtype: torch.dtype,
         execution: Execution | Literal["auto"],
+        command: Sequence[str] | None,
     ) -> None:
-        self.config, self.folder = config, folder
+        self.config, self.folder, self.command = config, folder, command
         self.device = pick_device(device)
         pick_execution(execution, self.device)
         self.checkpoint_replay, self.tensorboard, self.dtype = checkpoint_replay, tensorboard, dtype
@@ -302,7 +311,7 @@ class _Session:
         """Bring folders, trainer, logs and display to where the work begins."""
         names = [run.name for run in self.config.runs]
         self.held_out = HeldOut(self.config, self.device)
-        record = provenance(self.device)
+        record = provenance(self.device, self.command)
         for run in self.config.runs:
             (self.folder / run.name).mkdir(exist_ok=True)
             write_config(self.folder / run.name, self.config, run)

@@ -13,7 +13,7 @@ from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.statistics import Array, Count, Interval
 from gramian.report.sweep import Sweep, find_sweep
-from gramian.study.store import Planned, Study
+from gramian.study.store import WINDOW_EPISODES, Planned, Study
 
 MOST_SHOWN = 8
 """Arms that a figure shows at once, unless its reader asks for more."""
@@ -117,6 +117,23 @@ class Analysis:
     """What a reader has to know before the numbers: too few seeds, missing cells, mixed settings."""
     sweep: Sweep | None = None
     """The choice of κ, where a penalty has a grid of it."""
+    windows: tuple[int, ...] = (WINDOW_EPISODES,)
+    """Rows that a score is the mean of: 100 of episodes, 1 of a table whose rows are means already."""
+
+    def by_kind_of_rows(self, episodes: str, points: str, both: str) -> str:
+        """The words for a study of episodes, of points of learning curves, or of both."""
+        return both if len(self.windows) > 1 else points if self.windows == (1,) else episodes
+
+    @property
+    def score_words(self) -> str:
+        """What a final score is."""
+        episodes, points = f"mean return of the last {WINDOW_EPISODES} training episodes", "the learning curve"
+        return self.by_kind_of_rows(episodes, f"last point of {points}", f"{episodes}, or last point of {points}")
+
+    @property
+    def axis_words(self) -> str:
+        """What the vertical axis of a learning curve is."""
+        return self.by_kind_of_rows(f"mean return of the last {WINDOW_EPISODES} episodes", "return", "return")
 
     def grid(self, game: int) -> Array:
         """Frames of the points of a game's curves ``[K]``."""
@@ -170,7 +187,10 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
     seeds = sorted(runs["seed"].unique().to_list())
     tables = Scores(study, options.human, arms, games, seeds)
     generator = np.random.default_rng(options.seed)
-    curve_intervals = {arm: _curve_interval(tables.curves[arm], generator) for arm in arms}
+    curve_intervals = {
+        arm: statistics.curve_interval(statistics.mean_over_runs, tables.curves[arm], generator, by_game=True)
+        for arm in arms
+    }
     common = _common_games(tables, arms)
     thresholds = _thresholds(tables, arms, common)
     aggregates = (
@@ -195,13 +215,8 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
         find_cautions(study, tables, arms, common, missing, options.baseline, sweep), sweep,
+        tuple(sorted(runs["window"].unique().to_list())),
     )  # fmt: skip
-
-
-def _curve_interval(curves: Array, generator: np.random.Generator) -> Interval:
-    interval = statistics.curve_interval(statistics.mean_over_runs, curves, generator)
-    enough = (~np.isnan(curves)).sum(0).T >= statistics.FEWEST_SEEDS
-    return Interval(interval.estimate, np.where(enough, interval.low, np.nan), np.where(enough, interval.high, np.nan))
 
 
 def _common_games(tables: Scores, arms: list[str]) -> list[int]:
@@ -256,34 +271,29 @@ def _compare(tables: Scores, arm: str, options: Options, generator: np.random.Ge
     # Pair only where pairing loses no run: elsewhere the estimate would not be that of the bars' own means.
     paired = bool((np.isfinite(final) == np.isfinite(base_final))[:, both].all())
 
-    def interval(statistic: statistics.PairStatistic, x: Array, y: Array, paired: bool) -> Interval:
-        return statistics.bootstrap_pair(statistic, x, y, generator, paired=paired, replicates=options.replicates)
+    def interval(
+        statistic: statistics.PairStatistic, x: Array, y: Array, paired: bool, by_game: bool = False
+    ) -> Interval:
+        return statistics.bootstrap_pair(
+            statistic, x, y, generator, paired=paired, by_game=by_game, replicates=options.replicates
+        )
 
     def gain_statistic(x: Array, y: Array) -> Array:
         return statistics.auc_gain(x, y, tables.random)
 
-    fewest = np.minimum(np.isfinite(final).sum(0), np.isfinite(base_final).sum(0))
     return Comparison(
         int(both.sum()),
         by_final,
         statistics.sign_test(by_final),
         by_auc,
         statistics.sign_test(by_auc),
-        _where(fewest >= statistics.FEWEST_SEEDS, interval(gain_statistic, auc, base_auc, paired)),
+        interval(gain_statistic, auc, base_auc, paired, by_game=True),
         paired,
         interval(statistics.probability_of_improvement, final, base_final, False),
         int(pairs.sum()),
         interval(statistics.paired_improvement, final, base_final, True),
-        _where(
-            pairs.sum(0) >= statistics.FEWEST_SEEDS,
-            interval(statistics.paired_difference, final, base_final, True),
-        ),
+        interval(statistics.paired_difference, final, base_final, True, by_game=True),
     )
-
-
-def _where(enough: Array, interval: Interval) -> Interval:
-    """The interval of the games that have runs enough; the estimate of all."""
-    return Interval(interval.estimate, np.where(enough, interval.low, np.nan), np.where(enough, interval.high, np.nan))
 
 
 def _no_duplicates(runs: pl.DataFrame) -> None:

@@ -43,6 +43,7 @@ def find_cautions(
         *_about_seeds(tables, arms),
         *_about_missing(tables, missing),
         *_about_references(tables, common),
+        *_about_baseline(tables, arms, baseline),
         *_about_settings(study, tables, arms, baseline),
         *_about_sweep(tables, sweep),
     ]
@@ -79,8 +80,8 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
         if scored.min() < statistics.FEWEST_SEEDS:
             alone = int((counts == 1).sum())
             said.append(
-                f"{_plural(alone, 'cell')} (game and arm) with one finished seed: no interval is given there, and its "
-                "spread is unknown."
+                f"{_plural(alone, 'cell')} (game and arm) with one finished seed: its spread is unknown, so that no "
+                "interval is given there, nor for an aggregate or a P(improvement) that it is part of."
             )
         if statistics.FEWEST_SEEDS <= scored.max() < statistics.FEW_SEEDS:
             said.append(
@@ -98,11 +99,13 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
 
 def _about_missing(tables: Scores, missing: pl.DataFrame) -> list[str]:
     said: list[str] = []
-    diverged = int((missing["state"] == "diverged").sum())
-    unfinished = missing.height - diverged
+    ended = missing.filter(state="diverged")["run"].to_list()
+    diverged = len(set(ended) - set(tables.unscored))
+    unfinished = missing.height - len(ended)
     if unfinished:
         said.append(
-            f"{_plural(unfinished, 'cell')} did not finish and {_have(unfinished)} no score; see the list below."
+            f"{_plural(unfinished, 'cell')} did not finish and {_have(unfinished)} no score; the page lists them under "
+            "'What was run'."
         )
     if diverged:
         said.append(
@@ -155,6 +158,20 @@ def _about_references(tables: Scores, common: list[int]) -> list[str]:
     if unknown_random:
         said.append(f"No score of random play is known for {_listed(unknown_random)}: no AUC gain is given there.")
     return said
+
+
+def _about_baseline(tables: Scores, arms: list[str], baseline: str) -> list[str]:
+    """Where the baseline has not learned, a gain is a multiple of next to nothing."""
+    if baseline not in arms or len(arms) < 2:
+        return []
+    areas = statistics.mean_over_runs(tables.auc[baseline])
+    names = [reference.title(tables.games[at]) for at in np.flatnonzero(areas <= tables.random)]
+    if not names:
+        return []
+    return [
+        f"The area under the curve of {baseline} is no larger than random play's in {_listed(names)}: AUC gains there "
+        "are measured against a baseline that has not learned."
+    ]
 
 
 def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str) -> list[str]:

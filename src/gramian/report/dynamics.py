@@ -121,13 +121,15 @@ Growths = dict[str, dict[str, dict[str, Mean]]]
 def growths(study: Study) -> Growths:
     """How much the head's gradient grew in training, and what part of it the features and the TD error account for.
 
-    Empty for runs without metrics; see `gramian.representation.dynamics.growth`.
+    Empty for runs without metrics; runs that diverged are left out. See `gramian.representation.dynamics.growth`.
     """
     table = study.metrics
     if not {"grad_norm_head", "feature_norm", "td_error"} <= set(table.columns):
         return {}
     found: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    for (game, arm, _), rows in table.group_by("game", "arm", "run", maintain_order=True):
+    diverged = study.runs.filter(state="diverged")["run"].to_list()
+    healthy = table.filter(~pl.col("run").is_in(diverged))
+    for (game, arm, _), rows in healthy.group_by("game", "arm", "run", maintain_order=True):
         columns = {name: rows[name].to_numpy() for name in ("grad_norm_head", "feature_norm", "td_error")}
         found.setdefault(str(game), {}).setdefault(str(arm), []).extend(growth(columns).items())
     return {game: {arm: means(pairs) for arm, pairs in by_arm.items()} for game, by_arm in found.items()}

@@ -97,7 +97,7 @@ def learning_curves(analysis: Analysis) -> Figure:
             Line2D([], [], color="black", linewidth=0.6, alpha=0.6, label="Dopamine DQN (Adam)"),
             Line2D([], [], color="black", marker="o", markerfacecolor="none", linestyle="", label="paper, final"),
         ]
-    return _grid(analysis, styles, draw, "return, mean of 100 games", extra)
+    return _grid(analysis, styles, draw, analysis.axis_words, extra)
 
 
 def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:

@@ -107,7 +107,7 @@
       }
     }
     draw("game-figure", traces, { xaxis: axis("frames", { range: [0, own.horizon * 1.04] }),
-      yaxis: axis(narrow() ? "return" : "mean return of the last 100 episodes"), height: 420,
+      yaxis: axis(narrow() ? "return" : meta.axis), height: 420,
       title: { text: plain(meta.games[game]), x: 0, xref: "paper", font: { size: 15 } } });
     $("game-figure").setAttribute("aria-label", "Learning curves of " + meta.games[game] + "; final scores in the table below");
     const body = $("game-rows");
@@ -400,5 +400,14 @@
     }
   }, { rootMargin: "300px" });
   for (const id of Object.keys(figures)) if ($(id)) near.observe($(id));
+  // Paper shows all of them.
+  addEventListener("beforeprint", () => {
+    for (const id of Object.keys(figures)) {
+      if (!$(id) || drawn.has(id)) continue;
+      near.unobserve($(id));
+      drawn.add(id);
+      figures[id]();
+    }
+  });
   root.dataset.ready = "true";
 })();

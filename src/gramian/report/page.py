@@ -131,7 +131,8 @@ class Page:
             ]  # fmt: skip
             rows = [
                 [
-                    arm, str(c.games), count_text(c.final), _p(c.final_p), count_text(c.auc), _p(c.auc_p),
+                    arm, str(c.games), count_text(c.final), _p(c.final_p, c.games), count_text(c.auc),
+                    _p(c.auc_p, c.games),
                     interval_text(c.improvement), str(c.pairs), interval_text(c.paired_improvement),
                 ]
                 for arm, c in analysis.comparisons.items()
@@ -231,7 +232,7 @@ first table"></div>
             cells += [f'<td class="theirs">{escape(text)}</td>' for text in theirs]
             foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
         return f"""
-<p class="quiet small">Mean return of the last 100 training episodes ± standard deviation over seeds (seeds).
+<p class="quiet small">{escape(table.caption)}
 Underlined: the best arm of this study. A heading sorts. The same numbers are in <code>scores.csv</code>,
 <code>table.md</code> and <code>table.tex</code>.</p>
 <div class="scroll sticky" tabindex="0" role="region" aria-label="Scores of all games"><table>
@@ -259,9 +260,11 @@ player that nothing is learned from.</p>
     def _representation(self) -> str:
         if self.representation is None:
             return ""
+        diverged = self.representation.unmeasured
+        left_out = f" Diverged, and in no mean: {escape(', '.join(diverged))}." if diverged else ""
         return f"""
 <p class="quiet small">Features of the trained agents on states that they come by in play, as <code>gramian
-analyze</code> has measured them; mean over seeds, band: its standard error.</p>
+analyze</code> has measured them; mean over seeds, band: its standard error.{left_out}</p>
 <div class="bar"><label for="representation-game">Game</label> <select id="representation-game" data-game>
 {self._game_options()}</select></div>
 <p id="representation-none" hidden>The runs of this game have not been analyzed.</p>
@@ -315,11 +318,17 @@ features. Features that do not vary are left out.</p>
         return html + f"<details><summary>Runs</summary>{listed}</details>"
 
     def _method(self) -> str:
-        options = self.analysis.options
+        analysis, options = self.analysis, self.analysis.options
+        episodes = (
+            "mean return of the last 100 training episodes that had ended by frame t, whole games with unclipped "
+        )
+        episodes += "rewards; before the first one it is that episode's return"
+        points = "the last point of the imported table by frame t"
+        curve = analysis.by_kind_of_rows(episodes, points, f"{episodes}; of imported curves {points}")
         random = "random scores from the same table; of games that it lacks, from the runs' own random prefill"
         facts = [
-            ("learning curve", "R(t): mean return of the last 100 training episodes that had ended by frame t"),
-            ("final score", "R at the end of training; the games are whole and their rewards unclipped"),
+            ("learning curve", f"R(t): {curve}"),
+            ("final score", f"R at the end of training: {analysis.score_words}"),
             ("AUC", "(1/T) ∫ R(t) dt from 0 to T, the frames of a run"),
             ("AUC gain", f"{_GAIN}, each AUC a mean over seeds"),
             ("human-normalised", f"(score − random) / (human − random), table {options.human}; {random}"),
@@ -358,7 +367,9 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
     )
 
 
-def _p(value: float) -> str:
+def _p(value: float, games: int) -> str:
+    if not games:
+        return "–"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 

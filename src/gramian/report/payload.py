@@ -78,6 +78,7 @@ def _meta(analysis: Analysis) -> dict[str, Any]:
         "labels": LABELS,
         "shown": [at for at, arm in enumerate(analysis.arms) if arm in set(analysis.shown())],
         "baseline": analysis.options.baseline,
+        "axis": analysis.axis_words,
         "published": any(reference.atari(game) for game in analysis.games),
     }
 

@@ -12,7 +12,6 @@ from gramian.errors import UserError
 from gramian.palette import order_arms
 from gramian.report.statistics import Array
 from gramian.representation import series
-from gramian.representation.seeds import text
 from gramian.representation.series import Line
 from gramian.representation.tables import CORRELATION, Measure, Point, read_curves, read_measures
 
@@ -49,6 +48,8 @@ class Representation:
     """Game → ``states``, ``features``, ``sparsity``, ``eigenvalues`` or ``variance`` → arm."""
     heats: dict[str, dict[str, Heat]]
     """Game → arm."""
+    unmeasured: list[str]
+    """Runs that diverged: they are in no mean."""
 
 
 def find_analysis(study: Path, given: Path | None) -> Path | None:
@@ -90,14 +91,11 @@ def read_representation(folder: Path, cells: Collection[tuple[str, str]]) -> Rep
     arms = {game: order_arms(row.arm for row in measures if row.game == game) for game in games}
     maps = sum(map(len, arms.values()))
     side = max(16, min(HEAT_SIDE, math.isqrt(HEAT_CELLS // maps)))
-    found = Representation(folder, arms, {}, {}, {})
+    found = Representation(folder, arms, {}, {}, {}, series.unmeasured(measures))
     for game in games:
         own = [row for row in measures if row.game == game]
         points = [row for row in curves if row.game == game]
-        found.measures[game] = {
-            name: [text([row.value for row in own if row.arm == arm and row.measure == name]) for arm in arms[game]]
-            for name in dict.fromkeys(row.measure for row in own)
-        }
+        found.measures[game] = series.measure_texts(own, arms[game])
         found.lines[game] = _lines(points, arms[game])
         found.heats[game] = {arm: _heat(own, arm, folder / CORRELATION, side) for arm in arms[game]}
     return found

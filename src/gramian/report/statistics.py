@@ -331,9 +331,18 @@ def _present(scores: Array) -> NDArray[np.bool_]:
     return np.asarray(~np.isnan(scores.reshape(*scores.shape[:2], -1)).all(-1))
 
 
-def _enough(scores: Array) -> bool:
-    """Whether some game has runs enough to draw from."""
-    return bool(_present(scores).sum(0).max(initial=0) >= FEWEST_SEEDS)
+def _seeds(scores: Array) -> NDArray[np.int64]:
+    """How many runs each game has, ``[G]``."""
+    return np.asarray(_present(scores).sum(0))
+
+
+def _enough(seeds: NDArray[np.int64], by_game: bool) -> NDArray[np.bool_]:
+    """Where an interval can be given: ``[G]`` by game, else ``[]``, for all games that have runs together.
+
+    A game with one run is the same in every replicate: an interval over it and others would be theirs alone.
+    """
+    enough = seeds >= FEWEST_SEEDS
+    return enough if by_game else np.asarray(seeds.any() and enough[seeds > 0].all())
 
 
 def bootstrap(
@@ -341,6 +350,7 @@ def bootstrap(
     scores: Array,
     generator: np.random.Generator,
     *,
+    by_game: bool = False,
     replicates: int = REPLICATES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
@@ -352,11 +362,13 @@ def bootstrap(
         ``[..., S, G]`` → ``[..., *shape]``.
     scores
         ``[S, G]``, or with trailing axes that go with their run.
+    by_game
+        Whether the statistic is one of each game, ``[..., G]``; each game then has an interval, or none, of its own.
 
     Returns
     -------
     Interval
-        Its ends are NaN where no game has two runs: there is nothing to draw from.
+        Its ends are NaN where the game, or one of the games that have runs, has only one: its spread is unknown.
 
     Examples
     --------
@@ -366,9 +378,10 @@ def bootstrap(
     True
     """
     estimate = np.asarray(statistic(scores))
-    if not _enough(scores):
+    enough = _enough(_seeds(scores), by_game)
+    if not enough.any():
         return _no_interval(estimate)
-    return _percentiles(estimate, statistic(resample(scores, generator, replicates)), confidence)
+    return _where(enough, _percentiles(estimate, statistic(resample(scores, generator, replicates)), confidence))
 
 
 def bootstrap_pair(
@@ -378,6 +391,7 @@ def bootstrap_pair(
     generator: np.random.Generator,
     *,
     paired: bool,
+    by_game: bool = False,
     replicates: int = REPLICATES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
@@ -392,6 +406,8 @@ def bootstrap_pair(
     paired
         Draw seeds, and with each the run of both arms (the same seed stands in the same row, and seeds that one arm
         lacks are left out); otherwise draw the runs of each arm on their own.
+    by_game
+        As in `bootstrap`; without pairs, a game needs two runs of either arm.
 
     Examples
     --------
@@ -408,14 +424,16 @@ def bootstrap_pair(
             lambda pair: statistic(pair[..., 0], pair[..., 1]),
             both,
             generator,
+            by_game=by_game,
             replicates=replicates,
             confidence=confidence,
         )
     estimate = np.asarray(statistic(arm, baseline))
-    if not (_enough(arm) or _enough(baseline)):
+    enough = _enough(np.minimum(_seeds(arm), _seeds(baseline)), by_game)
+    if not enough.any():
         return _no_interval(estimate)
     drawn_arm, drawn_baseline = (resample(scores, generator, replicates) for scores in (arm, baseline))
-    return _percentiles(estimate, statistic(drawn_arm, drawn_baseline), confidence)
+    return _where(enough, _percentiles(estimate, statistic(drawn_arm, drawn_baseline), confidence))
 
 
 def curve_interval(
@@ -423,6 +441,7 @@ def curve_interval(
     curves: Array,
     generator: np.random.Generator,
     *,
+    by_game: bool = False,
     replicates: int = 500,
     confidence: float = CONFIDENCE,
 ) -> Interval:
@@ -434,6 +453,8 @@ def curve_interval(
         ``[..., S, G]`` → ``[..., *shape]``.
     curves
         ``[S, G, K]``, NaN where a run is missing, or has not come so far.
+    by_game
+        As in `bootstrap`, at each point.
 
     Returns
     -------
@@ -447,12 +468,14 @@ def curve_interval(
     [1.5, 2.5, 3.5]
     """
     estimate = np.asarray(statistic(np.moveaxis(curves, -1, 0)))
-    if not _enough(curves):
+    seeds = (~np.isnan(curves)).sum(0).T
+    enough = np.stack([_enough(at_point, by_game) for at_point in seeds])  # [K] or [K, G]
+    if not enough.any():
         return _no_interval(estimate)
     drawn, games = _draw(curves, generator, replicates), np.arange(curves.shape[1])
     # Point by point: all points at once would hold [B, S, G, K] numbers.
     replicated = np.stack([statistic(curves[drawn, games, at]) for at in range(curves.shape[-1])], axis=1)
-    return _percentiles(estimate, replicated, confidence)
+    return _where(enough, _percentiles(estimate, replicated, confidence))
 
 
 def mean_over_runs(scores: Array) -> Array:
@@ -500,6 +523,12 @@ def _percentiles(estimate: Array, replicated: Array, confidence: float) -> Inter
     with warnings.catch_warnings():  # a game without runs is NaN in every replicate, and so is its interval
         warnings.simplefilter("ignore", RuntimeWarning)
         return Interval(estimate, *np.nanpercentile(replicated, tails, axis=0))
+
+
+def _where(enough: NDArray[np.bool_], interval: Interval) -> Interval:
+    """The interval where there are runs enough; the estimate everywhere."""
+    enough = enough.reshape(enough.shape + (1,) * (interval.estimate.ndim - enough.ndim))
+    return Interval(interval.estimate, *(np.where(enough, end, np.nan) for end in interval[1:]))
 
 
 def _no_interval(estimate: Array) -> Interval:

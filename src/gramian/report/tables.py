@@ -40,6 +40,18 @@ class Table:
     rows: list[Row]
     summary: list[tuple[str, list[str], list[str]]]
     """Name, a text for each arm, a text for each published column."""
+    score: str = "mean return of the last 100 training episodes"
+    """What a score is."""
+
+    @property
+    def caption(self) -> str:
+        """What the cells are."""
+        text = f"{self.score[0].upper()}{self.score[1:]} ± standard deviation over seeds (number of seeds)."
+        if self.published and any(name.startswith("IQM") for name, *_ in self.summary):
+            text += (
+                " IQM and optimality gap of published columns are over means of games, those of arms over single runs."
+            )
+        return text
 
 
 def score_table(analysis: Analysis) -> Table:
@@ -65,7 +77,9 @@ def score_table(analysis: Analysis) -> Table:
             )
         )
     human = f"human ({analysis.options.human})"
-    return Table(["random", human], analysis.arms, list(columns), rows, _summary(analysis, columns))
+    return Table(
+        ["random", human], analysis.arms, list(columns), rows, _summary(analysis, columns), analysis.score_words
+    )
 
 
 def _summary(analysis: Analysis, published: dict[str, str]) -> list[tuple[str, list[str], list[str]]]:
@@ -146,14 +160,14 @@ def interval_text(interval: Interval) -> str:
 
 
 def count_text(count: Sequence[int]) -> str:
-    """Wins, ties and losses.
+    """Wins, ties and losses; a dash where there is no game.
 
     Examples
     --------
-    >>> count_text((39, 1, 9))
-    '39-1-9'
+    >>> count_text((39, 1, 9)), count_text((0, 0, 0))
+    ('39-1-9', '–')
     """
-    return "-".join(map(str, count))
+    return "-".join(map(str, count)) if any(count) else "–"
 
 
 def markdown(table: Table, cautions: Sequence[str]) -> str:
@@ -172,7 +186,7 @@ def markdown(table: Table, cautions: Sequence[str]) -> str:
     lines = [_markdown_row(["game", *_headings(table)], escape_markdown)]
     lines.append("| --- |" + " --: |" * len(_headings(table)))
     lines += [_markdown_row(cells, escape_markdown) for cells in _cells(table)]
-    lines += ["", _CAPTION, ""]
+    lines += ["", table.caption, ""]
     lines += [f"- {escape_markdown(caution)}" for caution in cautions]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -198,12 +212,9 @@ def latex(table: Table, cautions: Sequence[str]) -> str:
     lines += [_latex_row(cells) for cells in summary[:games]]
     if len(summary) > games:
         lines += [r"\midrule", *(_latex_row(cells) for cells in summary[games:])]
-    lines += [r"\bottomrule", r"\end{tabular}", f"% {_CAPTION}"]
+    lines += [r"\bottomrule", r"\end{tabular}", f"% {table.caption}"]
     lines += ["% " + re.sub(r"\s+", " ", caution) for caution in cautions]
     return "\n".join(lines) + "\n"
-
-
-_CAPTION = "Mean return of the last 100 training episodes ± standard deviation over seeds (number of seeds)."
 
 
 def _headings(table: Table) -> list[str]:

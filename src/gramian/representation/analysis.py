@@ -1,10 +1,10 @@
 """Trained runs compared: tables, figures and a summary of what their features look like."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -15,17 +15,14 @@ from gramian.palette import arm_label, order_arms
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
 from gramian.representation.gather import AT_ONCE, check, gather
-from gramian.representation.seeds import text
+from gramian.representation.measures import THRESHOLDS
+from gramian.representation.series import measure_texts, unmeasured
 from gramian.representation.streaming import MEASURES, FeatureStatistics
-from gramian.representation.tables import CORRELATION, Measure, Moment, Point, write
+from gramian.representation.tables import CORRELATION, Measure, Moment, Point, append, write
 
 SUMMARY = "summary.md"
-
-
-class _Tables(NamedTuple):
-    measures: list[Measure]
-    curves: list[Point]
-    dynamics: list[Moment]
+DIVERGED = "diverged"
+"""State of a run that is not measured."""
 
 
 def analyze(
@@ -40,8 +37,9 @@ def analyze(
 ) -> Path:
     """Let trained runs play, measure their features and write tables, figures and a summary.
 
-    Every run is loaded before the first one plays, and the tables are written anew after each run, so that an
-    interruption costs one run and not all.
+    Every run is loaded before the first one plays, and the tables grow after each run, so that an interruption costs
+    one run and not all. A run that diverged is not measured: it ended somewhere in training, with the last weights that
+    were finite, and would be taken for a trained one.
 
     Parameters
     ----------
@@ -74,22 +72,24 @@ def analyze(
     metrics = [_logs(run) for run in runs]
     folder = output_folder(out)
     output_folder(folder / CORRELATION)
-    tables = _Tables([], [], [])
-    for run, logs in zip(runs, metrics, strict=True):
-        if not run.finite:
-            print(
-                f"the weights of '{run.spec.name}' are not finite: it cannot play; its measures are NaN",
-                file=sys.stderr,
-            )
-        statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
-        _add(tables, run, statistics)
-        tables.dynamics.extend(logs)
+    measures: list[Measure] = []
+    for run in runs:
+        if why := _why_not(run):
+            print(f"'{run.spec.name}' is not measured: {why}; its measures are NaN, no mean has it", file=sys.stderr)
+        if _state(run.folder) == DIVERGED:
+            statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)
+        else:
+            statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
         with replacing(folder / CORRELATION / f"{run.spec.name}.npy") as temporary:
             np.save(temporary, statistics.correlation().cpu().numpy().astype(np.float32))
-        write(folder / "measures.csv", tables.measures)
-        write(folder / "curves.csv", tables.curves)
-        write(folder / "dynamics.csv", tables.dynamics)
-    replace_text(folder / SUMMARY, summary(tables.measures, states, epsilon))
+        own = _measures(run, statistics)
+        put = append if measures else write  # a table written anew after each run would grow with their square
+        if not measures:
+            write(folder / "dynamics.csv", [row for logs in metrics for row in logs])
+        put(folder / "curves.csv", _curves(run, statistics))
+        put(folder / "measures.csv", own)
+        measures += own
+    replace_text(folder / SUMMARY, summary(measures, states, epsilon))
     draw(folder)
     return folder
 
@@ -108,7 +108,7 @@ def run_folders(folder: Path | str) -> list[Path]:
     if (root / CONFIG).exists() or not root.is_dir():
         return [root]
     found = sorted(path.parent for path in root.rglob(CONFIG))
-    ended = [path for path in found if _state(path) in ("done", "diverged")]
+    ended = [path for path in found if _state(path) in ("done", DIVERGED)]
     if not ended:
         why = "none of its runs has come to its end" if found else "it holds no run"
         raise UserError(f"nothing to analyze in '{root}': {why}; name folders OUT/<run>, or a study's")
@@ -131,21 +131,22 @@ def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
         "",
         f"{states:,} states of each run, ε = {epsilon:g}; mean ± standard error over seeds.",
     ]
+    left_out = unmeasured(measures)
+    if left_out:
+        lines += ["", f"Diverged, and in no mean: {', '.join(left_out)}."]
     for game in dict.fromkeys(row.game for row in measures):
         own = [row for row in measures if row.game == game]
         arms = order_arms(row.arm for row in own)
-        seeds = [f"{arm} ({len({row.seed for row in own if row.arm == arm})} seeds)" for arm in arms]
+        counts = [len({row.seed for row in own if row.arm == arm and row.run not in left_out}) for arm in arms]
+        seeds = [f"{arm} ({count} seeds)" for arm, count in zip(arms, counts, strict=True)]
         lines += ["", f"## {game}", "", f"| measure | {' | '.join(seeds)} |", "| --- |" + " --- |" * len(arms)]
-        for name in dict.fromkeys(row.measure for row in own):
-            cells = (text([row.value for row in own if row.arm == arm and row.measure == name]) for arm in arms)
-            lines.append(f"| `{name}` | {' | '.join(cells)} |")
+        lines += [f"| `{name}` | {' | '.join(cells)} |" for name, cells in measure_texts(own, arms).items()]
     return "\n".join(lines) + "\n"
 
 
 def _logs(run: Run) -> list[Moment]:
     """The run's ``metrics.csv`` and, where there is one, its ``representation.csv``, one row for each number."""
-    spec = run.spec
-    key = (spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed)
+    key = _key(run)
     rows = []
     for name, prefix in (("metrics.csv", ""), ("representation.csv", "held_out.")):
         path = run.folder / name
@@ -162,16 +163,36 @@ def _logs(run: Run) -> list[Moment]:
     return rows
 
 
-def _add(tables: _Tables, run: Run, statistics: FeatureStatistics) -> None:
-    spec = run.spec
-    key = (spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed)
-    numbers = statistics.summary() | growth(read_columns(run.folder / "metrics.csv"))
-    tables.measures.extend(Measure(*key, run.agent_steps, name, float(numbers[name])) for name in (*MEASURES, *GROWTH))
+def _why_not(run: Run) -> str:
+    """Why a run is not measured; nothing where it is."""
+    if _state(run.folder) == DIVERGED:
+        return "it diverged"
+    return "" if run.finite else "its weights are not finite"
+
+
+def _measures(run: Run, statistics: FeatureStatistics) -> list[Measure]:
+    numbers = statistics.summary()
+    if statistics.states:
+        numbers |= growth(read_columns(run.folder / "metrics.csv"))
+    names = (*MEASURES, *GROWTH)
+    return [Measure(*_key(run), run.agent_steps, name, float(numbers.get(name, math.nan))) for name in names]
+
+
+def _curves(run: Run, statistics: FeatureStatistics) -> list[Point]:
     curves = {
         "sparsity": (statistics.thresholds, statistics.sparsity()),
         "active_per_state": (range(run.features_dim + 1), statistics.active_per_state()),
         "active_per_feature": (range(run.features_dim), statistics.active_per_feature()),
         "spectrum": (range(1, run.features_dim + 1), statistics.spectrum()),
     }
-    for name, (places, values) in curves.items():
-        tables.curves.extend(Point(*key, name, x, y) for x, y in zip(places, values.tolist(), strict=True))
+    return [
+        Point(*_key(run), name, x, y if statistics.states else math.nan)
+        for name, (places, values) in curves.items()
+        for x, y in zip(places, values.tolist(), strict=True)
+    ]
+
+
+def _key(run: Run) -> tuple[str, str, str, int]:
+    """Run, game, arm and seed: the first columns of every table."""
+    spec = run.spec
+    return spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import UserError
-from gramian.representation.seeds import Mean, means
+from gramian.representation.dynamics import GROWTH
+from gramian.representation.seeds import Mean, mean, means, text
 from gramian.representation.tables import Measure, Moment, Point
 
 Array = NDArray[np.float64]
@@ -124,9 +125,45 @@ class Correlation(NamedTuple):
     """All features, those that do not vary among them."""
 
 
-def first_correlation(measures: Iterable[Measure], arm: str, folder: Path) -> Correlation:
-    """Correlations of an arm's first seed; ordered by average linkage on 1 - abs(correlation)."""
-    first = min((m for m in measures if m.arm == arm), key=lambda m: m.seed)
+def unmeasured(measures: Iterable[Measure]) -> list[str]:
+    """Runs without any measure, in the order in which they come: those that diverged.
+
+    Examples
+    --------
+    >>> row = Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", math.nan)
+    >>> unmeasured([row, row._replace(run="pong-dqn-s1", seed=1, value=3.0)])
+    ['pong-dqn-s0']
+    """
+    found: dict[str, bool] = {}
+    for row in measures:
+        known = row.measure not in ("states", "nonfinite_share") and not math.isnan(row.value)
+        found[row.run] = found.get(row.run, False) or known
+    return [run for run, known in found.items() if not known]
+
+
+def measure_texts(measures: Sequence[Measure], arms: Sequence[str]) -> dict[str, list[str]]:
+    """The measures of one game as a table shows them: name → a text for each arm, mean ± standard error over seeds.
+
+    Runs that diverged are in no mean. The shares of the gradient's growth are those of the figure, see `growth_shares`.
+    """
+    left_out = set(unmeasured(measures))
+    values: dict[str, dict[str, list[float]]] = {}
+    for row in measures:
+        own = values.setdefault(row.measure, {arm: [] for arm in arms})
+        if row.run not in left_out:
+            own[row.arm].append(row.value)
+    texts = {name: [text(by_arm[arm]) for arm in arms] for name, by_arm in values.items()}
+    if set(GROWTH) <= set(values):
+        shares = [growth_shares({name: mean(values[name][arm]) for name in GROWTH[:3]}) for arm in arms]
+        for place, name in enumerate(GROWTH[3:]):
+            texts[name] = [text([share[place]]) for share in shares]
+    return texts
+
+
+def first_correlation(measures: Sequence[Measure], arm: str, folder: Path) -> Correlation:
+    """Correlations of an arm's first seed that was measured; ordered by average linkage on 1 - abs(correlation)."""
+    left_out = set(unmeasured(measures))
+    first = min((m for m in measures if m.arm == arm), key=lambda m: (m.run in left_out, m.seed))
     path = folder / f"{first.run}.npy"
     try:
         matrix = np.load(path, allow_pickle=False)
@@ -162,7 +199,9 @@ def _curves(points: Iterable[Point], arm: str, curve: str) -> list[Array]:
 
 
 def _histogram(places: Array, weights: Array) -> list[tuple[float, float]]:
-    """Left edge and share of each bin."""
+    """Left edge and share of each bin; NaN of a run that was not measured."""
+    if np.isnan(places).any() or np.isnan(weights).any():
+        weights = np.full_like(weights, np.nan)
     counts, edges = np.histogram(places, HISTOGRAM_BINS, (0, 1), weights=weights)
-    shares = counts / max(weights.sum(), 1)
+    shares = counts / np.maximum(weights.sum(), 1)
     return list(zip(edges[:-1].tolist(), shares.tolist(), strict=True))

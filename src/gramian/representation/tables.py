@@ -69,11 +69,19 @@ CORRELATION = "correlation"
 
 def write(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
     """Write a table whole; the rows are all of the kind that `FILES` names for the file."""
+    replace_text(path, _text([FILES[path.name]._fields, *rows]))
+
+
+def append(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
+    """Add rows to a table that `write` has begun."""
+    with path.open("a", encoding="utf-8", newline="") as file:
+        file.write(_text(rows))
+
+
+def _text(rows: Sequence[Sequence[object]]) -> str:
     text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(FILES[path.name]._fields)
-    table.writerows(rows)
-    replace_text(path, text.getvalue())
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def read_measures(path: Path) -> list[Measure]:
@@ -92,8 +100,10 @@ def read_dynamics(path: Path) -> list[Moment]:
 
 
 def _rows(path: Path, columns: Iterable[str]) -> list[list[str]]:
+    """The rows of a table; a last line that was being written is left out."""
     try:
-        heading, *rows = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+        heading, *rows = csv.reader(whole.splitlines())
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read '{path}': {error}; name a folder that 'gramian analyze' has written") from error
     if heading != list(columns):

@@ -135,13 +135,18 @@ def run_command(options: RunOptions) -> int:
         raise
     finally:
         executor.close()
-    for line in reasons(survey(folder, plan)):
+    statuses = survey(folder, plan)
+    for line in reasons(statuses):
         print(line, file=sys.stderr)
     if failures:
         cells = sum(len(plan.population(failure.population).runs) for failure in failures)
         print(f"{cells} of {plan.cells} cells failed; the same command tries them again", file=sys.stderr)
         return 1
-    print(f"study in {options.out}: all {plan.cells} cells are done", file=sys.stderr)
+    diverged = sum(cell.state == "diverged" for status in statuses for cell in status.cells)
+    ended = (
+        f"{plan.cells - diverged} cells done, {diverged} diverged" if diverged else f"all {plan.cells} cells are done"
+    )
+    print(f"study in {options.out}: {ended}", file=sys.stderr)
     return 0
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gramian.deep.logs import own_command
 from gramian.errors import UserError
 from gramian.study.hardware import Hardware
 from gramian.study.work import Outcome
@@ -194,7 +195,11 @@ class LocalExecutor:
     def _perform(self, worker: Worker, study: Path, population: str) -> Outcome:
         try:
             reply = worker.call(
-                "perform", study=str(study), population=population, emulator_threads=self._emulator_threads
+                "perform",
+                study=str(study),
+                population=population,
+                emulator_threads=self._emulator_threads,
+                command=own_command(),
             )
         except WorkerDied as error:
             return Outcome(population, "failed", f"its process {error}")

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from gramian.deep.logs import own_command
 from gramian.errors import UserError, WorkFailed
 from gramian.study.hardware import Hardware
 from gramian.study.work import FUNCTIONS, Outcome, perform
@@ -131,7 +132,8 @@ class RayExecutor:
         while waiting or self._pending:
             while waiting and not 0 < self._at_once <= len(self._pending):
                 population = waiting.popleft()
-                self._pending[task.remote(str(study), population, self._emulator_threads)] = population
+                asked = task.remote(str(study), population, self._emulator_threads, own_command())
+                self._pending[asked] = population
             (finished, *_), _ = ray.wait(list(self._pending), num_returns=1)
             population = self._pending.pop(finished)
             try:
@@ -171,9 +173,9 @@ def _call(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"complaint": str(error)}
 
 
-def _perform(study: str, population: str, emulator_threads: int) -> dict[str, Any]:
+def _perform(study: str, population: str, emulator_threads: int, command: list[str]) -> dict[str, Any]:
     """On a node: do a population; a failure is raised, so that Ray tries again."""
-    outcome = perform(study, population, emulator_threads)
+    outcome = perform(study, population, emulator_threads, command)
     if outcome["state"] == "failed":
         raise WorkFailed(outcome["reason"])
     return outcome

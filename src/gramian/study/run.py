@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from gramian.progress import Progress
 from gramian.study.attempts import attempts
 from gramian.study.plan import Plan, Population
-from gramian.study.work import SETTLED, Outcome, record_failure, run_state
+from gramian.study.work import SETTLED, Outcome, is_finished, record_failure, run_state
 
 BUSY_S = 2.0
 """Pause before a population that another process is working on is looked at again."""
@@ -32,11 +32,12 @@ class Executor(Protocol):
 
 
 def unfinished(study: Path, plan: Plan) -> list[str]:
-    """Names of the populations that nobody has finished yet, in the plan's order."""
+    """Names of the populations that nobody has finished yet, or whose folders do not say so, in the plan's order."""
     return [
         population.id
         for population in plan.populations
         if all(attempt.event != "finished" for attempt in attempts(study, population.id))
+        or not is_finished(study, population)
     ]
 
 

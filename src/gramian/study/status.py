@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from gramian.study.attempts import attempts, is_locked
 from gramian.study.plan import Plan, Population
-from gramian.study.work import SETTLED, run_state
+from gramian.study.work import SETTLED, UNREADABLE, run_state
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,7 +69,7 @@ def _survey(study: Path, plan: Plan, population: Population) -> PopulationStatus
             return CellStatus(run, "running", agent_steps, "")
         if failed is not None:
             return CellStatus(run, "failed", agent_steps, failed)
-        return CellStatus(run, "stopped" if past else "waiting", agent_steps, "")
+        return CellStatus(run, "stopped" if past else "waiting", agent_steps, reason if state == "unknown" else "")
 
     steps = plan.config(population).agent_steps
     return PopulationStatus(
@@ -90,12 +90,12 @@ def headline(plan: Plan, statuses: list[PopulationStatus]) -> str:
 
 
 def reasons(statuses: list[PopulationStatus]) -> list[str]:
-    """Give one line for each cell that failed or diverged, with the reason."""
+    """Give one line for each cell that failed or diverged, or whose status is damaged, with the reason."""
     return [
         f"{status.population.id}/{cell.run} {cell.state}: {cell.reason}"
         for status in statuses
         for cell in status.cells
-        if cell.state in ("failed", "diverged")
+        if cell.state in ("failed", "diverged") or cell.reason == UNREADABLE
     ]
 
 

@@ -1,9 +1,12 @@
 """Run folders, and other people's tables, as tidy tables. Reads files and knows no learner."""
 
+import csv
 import hashlib
 import json
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,6 +15,7 @@ import polars as pl
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import arm_label
+from gramian.study.names import game_name
 
 RUN_SCHEMA: dict[str, Any] = {
     "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
@@ -103,7 +107,8 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
     Parameters
     ----------
     path
-        A CSV file with a header. Other columns are left aside.
+        A CSV file with a header. Other columns are left aside. A game that the package knows gets the package's name,
+        however it is spelled: see `gramian.study.names.game_name`.
     rows
         What a row is. ``episodes``: a training episode that ended at ``frames``; the score of a run is the mean of the
         last 100. ``points``: a point of a learning curve, a mean already; the score is the last one.
@@ -119,9 +124,13 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
     >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
     >>> _ = path.write_text("arm,game,seed,frames,return\nours,Pong,0,4000,-20\nours,Pong,0,8000,-19\n")
     >>> import_csv(path).runs.select("arm", "game", "frames_target").row(0)
-    ('ours', 'Pong', 8000)
+    ('ours', 'pong', 8000)
     """
     table = _checked(_read_csv(Path(path), dict.fromkeys(IMPORT_COLUMNS, pl.String)), Path(path))
+    spelled = table["game"].unique().to_list()
+    names = {game: game_name(game) for game in spelled}
+    table = table.with_columns(pl.col("game").replace(names), spelled="game")
+    _one_spelling_of_a_run(table, Path(path))
     if rows == "points":
         _one_point_at_a_frame(table, Path(path))
     table = table.with_columns(run=pl.format("{}-{}-s{}", "game", "arm", "seed"))
@@ -251,6 +260,8 @@ def _failure(path: Path) -> str:
         last = json.loads(lines[-1]) if lines else {}
     except ValueError:  # a line that is still being written
         return ""
+    if not isinstance(last, dict):
+        return ""
     return str(last.get("reason") or "failed") if last.get("event") == "failed" else ""
 
 
@@ -348,7 +359,7 @@ def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
     if table.is_empty():
         raise UserError(f"'{path}' has no rows below its header")
     numbers = table.with_columns(
-        pl.col("seed").str.strip_chars().cast(pl.Int64, strict=False).alias("seed_"),
+        pl.col("seed").str.strip_chars().str.replace(r"\.0+$", "").cast(pl.Int64, strict=False).alias("seed_"),
         pl.col("frames").str.strip_chars().cast(pl.Float64, strict=False).alias("frames_"),
         pl.col("return").str.strip_chars().cast(pl.Float64, strict=False).alias("return_"),
         pl.col("arm").fill_null("").str.strip_chars(),
@@ -364,8 +375,8 @@ def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
     ):
         wrong = numbers.select(good.fill_null(False).not_().arg_true()).to_series()
         if len(wrong):
-            line, cell = wrong[0] + 2, table[column][wrong[0]]
-            raise UserError(f"line {line} of '{path}': {column} is {cell or ''!r}; it must be {right}")
+            cell = table[column][wrong[0]]
+            raise UserError(f"line {_line(path, wrong[0])} of '{path}': {column} is {cell or ''!r}; it must be {right}")
     return numbers.select(
         "arm",
         "game",
@@ -375,14 +386,43 @@ def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
     )
 
 
+def _one_spelling_of_a_run(table: pl.DataFrame, path: Path) -> None:
+    """Two spellings of a game in one run are two runs that would be taken for one."""
+    cells = table.with_row_index("row").group_by("arm", "game", "seed", "spelled").agg(pl.col("row").min()).sort("row")
+    twice = cells.filter(pl.struct("arm", "game", "seed").is_duplicated())
+    if twice.height:
+        arm, game, seed = twice.row(0)[:3]
+        first, second, *_ = twice.filter(arm=arm, game=game, seed=seed).iter_rows(named=True)
+        line, again = (_line(path, found["row"]) for found in (first, second))
+        raise UserError(
+            f"line {again} of '{path}': arm {arm!r}, seed {seed} has game {second['spelled']!r}, and "
+            f"{first['spelled']!r} on line {line}, which are the same; give the runs different seeds"
+        )
+
+
+def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Header and rows of a CSV file, each with the line on which it begins; a field may hold ends of lines."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        reader, line = csv.reader(file), 1
+        for fields in reader:
+            if fields or line > 1:
+                yield line, fields
+            line = reader.line_num + 1
+
+
+def _line(path: Path, row: int) -> int:
+    """The line on which a row below the header begins."""
+    return next(islice(_rows(path), row + 1, None))[0]
+
+
 def _one_point_at_a_frame(table: pl.DataFrame, path: Path) -> None:
-    numbered = table.with_row_index("line", offset=2)
+    numbered = table.with_row_index("row")
     point = ["arm", "game", "seed", "frames"]
     twice = numbered.filter(pl.struct(point).is_duplicated())
     if twice.height:
-        line, arm, game, seed, frames = next(twice.select("line", *point).iter_rows())
+        row, arm, game, seed, frames = next(twice.select("row", *point).iter_rows())
         own = (pl.col(name) == value for name, value in zip(point, (arm, game, seed, frames), strict=True))
-        again = twice.filter(*own)["line"][1]
+        line, again = _line(path, row), _line(path, twice.filter(*own)["row"][1])
         raise UserError(
             f"line {again} of '{path}': arm {arm!r}, game {game!r}, seed {seed} has a point at {frames} frames on line "
             f"{line} already; a curve has one point at a frame"
@@ -404,11 +444,17 @@ def _read_csv(path: Path, columns: dict[str, Any] | None) -> pl.DataFrame:
         for column in columns or ():
             if column not in header:
                 raise UserError(f"'{path}' has no column '{column}'; its columns are {', '.join(header)}")
+            if f"{column}_duplicated_0" in header:
+                raise UserError(f"'{path}' has more than one column '{column}'; leave one")
         if columns is None:
             return pl.read_csv(data, schema_overrides=dict.fromkeys(header, pl.Float64))
         return pl.read_csv(data, columns=list(columns), schema_overrides=columns)
     except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
+        if "more fields" in reason:
+            (_, names), *_ = rows = list(_rows(path))
+            line, fields = next(row for row in rows if len(row[1]) > len(names))
+            reason = f"line {line} has {len(fields)} fields and the header has {len(names)}"
         raise UserError(f"'{path}' is not a CSV table: {reason}") from error
 
 

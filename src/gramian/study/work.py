@@ -6,7 +6,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from gramian.study.plan import POPULATIONS, Plan, Population, from_mapping, read
 
 SETTLED = ("done", "diverged")
 """States of a run that no further training changes."""
+UNREADABLE = "its status.json cannot be read; the same command goes on from the checkpoint and writes it anew"
 MEASURED_TRANSITIONS = 2_000
 """Capacity of the replay while the rate is measured."""
 MEASURED_PREFILL = 512
@@ -44,7 +45,7 @@ class Outcome:
     reason: str = ""
 
 
-def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any]:
+def perform(study: str, population: str, emulator_threads: int, command: Sequence[str] | None = None) -> dict[str, Any]:
     """Do what is left of a population, unless another process is at it. Never does a finished one again.
 
     Parameters
@@ -55,6 +56,8 @@ def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any
         Its name in the plan.
     emulator_threads
         That get Atari's next episodes ready; they do not change any number.
+    command
+        What was called to run the study, for the runs' ``provenance.json``; this process's own where it is left away.
 
     Returns
     -------
@@ -79,7 +82,7 @@ def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any
         if not is_finished(folder, chosen):
             record(folder, population, "started")
             try:
-                _train(folder, plan, chosen, emulator_threads)
+                _train(folder, plan, chosen, emulator_threads, command)
             except KeyboardInterrupt:
                 record(folder, population, "interrupted")
                 raise
@@ -90,14 +93,16 @@ def perform(study: str, population: str, emulator_threads: int) -> dict[str, Any
     return asdict(Outcome(population, "done"))
 
 
-def _train(folder: Path, plan: Plan, population: Population, emulator_threads: int) -> None:
+def _train(
+    folder: Path, plan: Plan, population: Population, emulator_threads: int, command: Sequence[str] | None
+) -> None:
     torch.set_num_threads(plan.torch_threads)
     _give_memory_back(plan.device)
     out = folder / POPULATIONS / population.id
     with _printing_to(log_path(folder, population.id)):
         try:
             if (out / BEGUN).exists():
-                resume(out, device=plan.device, threads=emulator_threads)
+                resume(out, device=plan.device, threads=emulator_threads, command=command)
             else:
                 train(
                     plan.config(population),
@@ -105,6 +110,7 @@ def _train(folder: Path, plan: Plan, population: Population, emulator_threads: i
                     device=plan.device,
                     checkpoint_replay=plan.checkpoint_replay,
                     threads=emulator_threads,
+                    command=command,
                 )
         except Exception:
             traceback.print_exc()
@@ -119,12 +125,18 @@ def _give_memory_back(device: str) -> None:
 
 
 def run_state(study: Path, population: Population, run: str) -> tuple[str, int, str]:
-    """State, agent steps and reason of a run, from its folder; ``waiting`` where it has not begun."""
+    """State, agent steps and reason of a run, from its folder.
+
+    ``waiting`` where it has not begun; ``unknown`` where the file is damaged, so that its population is taken up again
+    and goes on from its checkpoint.
+    """
     try:
         status = json.loads((study / POPULATIONS / population.id / run / "status.json").read_text(encoding="utf-8"))
+        return str(status["state"]), int(status["agent_steps"]), str(status["reason"])
     except (FileNotFoundError, NotADirectoryError):
         return "waiting", 0, ""
-    return status["state"], status["agent_steps"], status["reason"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown", 0, UNREADABLE
 
 
 def is_finished(study: Path, population: Population) -> bool:
