@@ -1,4 +1,4 @@
-"""Seaquest: a submarine shoots fish and other submarines, takes divers on board and brings them up before the air is out.
+"""Seaquest: a submarine shoots fish and other submarines, takes divers on board and brings them up while it has air.
 
 Everything that swims belongs to a *herd*: a stretch of the row that holds how many they are, then ``FIELDS`` integers
 for each. Their order is part of the game: it says who meets whom first. Where one leaves, MinAtar takes out the first
@@ -87,7 +87,7 @@ def take_out(state: State, herd: Integer, place: Integer) -> None:
 
 
 @exact_kernel
-def take_out_equal(state: State, herd: Integer, place: Integer) -> int:
+def take_out_equal(state: State, herd: Integer, place: Integer) -> Integer:
     """Take out the first that equals the one at ``place``; give where that one is now, −1 if it is gone."""
     for twin in range(place):
         same = True
@@ -221,7 +221,7 @@ def move_enemies(state: State, herd: Integer) -> int:
         at = herd + 1 + FIELDS * place
         if touches(state, at):
             state[OVER] = 1
-        now = place
+        now: Integer = place
         x, y, course, reload = state[at], state[at + 1], state[at + 2], state[at + 4]
         if state[at + 3] > 0:
             state[at + 3] -= 1
