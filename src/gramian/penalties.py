@@ -78,9 +78,9 @@ def covariance_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     tensor(8.)
     """
     with _full_precision(features):
-        x = _prepared(features, centered)
+        x = prepared(features, centered)
         covariance = x.mT @ x / x.shape[-2]
-        return _returned(_without_diagonal(covariance).square().sum((-2, -1)), features)
+        return _returned(without_diagonal(covariance).square().sum((-2, -1)), features)
 
 
 def gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
@@ -108,7 +108,7 @@ def gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     tensor(8.)
     """
     with _full_precision(features):
-        x = _prepared(features, centered)
+        x = prepared(features, centered)
         # Divided by n before squaring, so that float32 overflows no sooner than the result does.
         gram = x @ x.mT / x.shape[-2]
         variance = x.square().mean(-2)
@@ -179,11 +179,11 @@ def unbiased_gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     with _full_precision(features):
         # H does not change when the same vector is subtracted from all samples. The mean is subtracted for accuracy
         # alone, and carries no gradient.
-        x = _floating(features)
+        x = floating(features)
         if centered:
             x = x - x.detach().mean(-2, keepdim=True)
         squares = x.square()
-        gram = _without_diagonal(x @ x.mT)
+        gram = without_diagonal(x @ x.mT)
         p2, p4 = squares.sum(-2), squares.square().sum(-2)
         value = gram.square().sum((-2, -1)) - (p2.square() - p4).sum(-1)
         if not centered:
@@ -223,10 +223,10 @@ def gram_terms(features: Tensor, *, centered: bool = True) -> GramTerms:
     tensor(8.)
     """
     with _full_precision(features):
-        x = _prepared(features, centered)
+        x = prepared(features, centered)
         gram = x @ x.mT / x.shape[-2]
         norm = gram.diagonal(dim1=-2, dim2=-1).square().sum(-1)
-        cross = _without_diagonal(gram).square().sum((-2, -1))
+        cross = without_diagonal(gram).square().sum((-2, -1))
         variance = x.square().mean(-2).square().sum(-1)
         return GramTerms(_returned(norm, features), _returned(cross, features), _returned(variance, features))
 
@@ -337,8 +337,14 @@ def _full_precision(features: Tensor) -> AbstractContextManager[object]:
     return nullcontext() if device == "meta" else torch.autocast(device, enabled=False)
 
 
-def _floating(features: Tensor) -> Tensor:
-    """``features`` in the precision that the computation needs."""
+def floating(features: Tensor) -> Tensor:
+    """``features`` in the precision that the computation needs.
+
+    Examples
+    --------
+    >>> floating(torch.zeros(1, 1, dtype=torch.bfloat16)).dtype
+    torch.float32
+    """
     if features.dtype == torch.float64:
         return features
     rounded = features.device.type == "cuda" and _tf32_allowed()
@@ -358,9 +364,16 @@ def _tf32_allowed() -> bool:
 vars(_tf32_allowed)["_dynamo_marked_constant"] = True
 
 
-def _prepared(features: Tensor, centered: bool) -> Tensor:
-    """X ``[..., n, d]``: the features in working precision, centred over n where asked for."""
-    x = _floating(features)
+def prepared(features: Tensor, centered: bool) -> Tensor:
+    """X ``[..., n, d]``: the features in working precision, centred over n where asked for.
+
+    Examples
+    --------
+    >>> prepared(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), centered=True)
+    tensor([[-1., -2.],
+            [ 1.,  2.]])
+    """
+    x = floating(features)
     if centered:
         x = x - x.mean(-2, keepdim=True)
         # A float32 mean of large numbers is itself rounded; a second pass takes away what that left behind.
@@ -368,7 +381,15 @@ def _prepared(features: Tensor, centered: bool) -> Tensor:
     return x
 
 
-def _without_diagonal(matrix: Tensor) -> Tensor:
+def without_diagonal(matrix: Tensor) -> Tensor:
+    """``matrix`` ``[..., k, k]`` with zeros in its diagonal.
+
+    Examples
+    --------
+    >>> without_diagonal(torch.ones(2, 2))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
     return torch.diagonal_scatter(matrix, matrix.new_zeros(matrix.shape[:-1]), dim1=-2, dim2=-1)
 
 

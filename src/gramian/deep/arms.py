@@ -23,6 +23,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from gramian.deep import slopes
+from gramian.deep.slopes import Slope
 from gramian.errors import UserError, unknown
 from gramian.penalties import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
 
@@ -131,12 +133,18 @@ class Group:
 
     penalty: Callable[[Tensor], Tensor] | None
     """Features ``[G, n, d]`` → ``[G]``; None for ``dr3``, which needs the features of the next states too."""
+    slope: Callable[[Tensor], Slope] | None
+    """The same with its gradient, in closed form; None for ``dr3``."""
     runs: Tensor | None
     """Positions of the runs in the population, int64 ``[G]``; None where they are the whole population."""
 
     def select(self, tensor: Tensor) -> Tensor:
         """The rows of ``tensor`` ``[P, ...]`` that belong to the group, ``[G, ...]``."""
         return tensor if self.runs is None else tensor.index_select(0, self.runs)
+
+    def place(self, everyone: Tensor, own: Tensor) -> Tensor:
+        """``everyone`` ``[P, ...]`` with the rows of the group replaced by ``own`` ``[G, ...]``."""
+        return own if self.runs is None else everyone.index_copy(0, self.runs, own)
 
 
 class Arms:
@@ -168,6 +176,7 @@ class Arms:
         self.groups = tuple(
             Group(
                 _penalty(kind, centered),
+                _slope(kind, centered),
                 None if len(runs) == len(arms) else torch.tensor(runs, dtype=torch.int64, device=device),
             )
             for (kind, centered), runs in members.items()
@@ -192,20 +201,67 @@ class Arms:
         penalties = features.new_zeros(features.shape[0])
         for group in self.groups:
             own = group.select(features)
-            if group.penalty is not None:
-                values = group.penalty(own)
-            elif next_features is not None:
-                values = (own * next_features(group)).sum(-1).mean(-1)
-            else:
-                raise ValueError("a dr3 arm needs the features of the next states")
-            penalties = values if group.runs is None else penalties.index_copy(0, group.runs, values)
+            values = _alignment(own, group, next_features) if group.penalty is None else group.penalty(own)
+            penalties = group.place(penalties, values)
         return penalties
+
+    def stand_ins(
+        self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The `penalties`, without gradient, and sums to differentiate in their place.
+
+        The sum that stands in for a penalty is ⟨φ, g⟩ with g the penalty's gradient at φ in closed form, taken as a
+        constant: its gradient is g, and its value means nothing. (``dr3`` stands for itself.)
+
+        Parameters
+        ----------
+        features, next_features
+            As for `penalties`.
+
+        Returns
+        -------
+        tuple of Tensor
+            The penalties and the sums, each ``[P]``; neither is multiplied by κ.
+
+        Examples
+        --------
+        >>> features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]], requires_grad=True)
+        >>> penalties, sums = Arms([Arm("gram", 0.5)]).stand_ins(features)
+        >>> penalties
+        tensor([8.])
+        >>> torch.autograd.grad(sums.sum(), features)[0]
+        tensor([[[-8., -4.],
+                 [ 8.,  4.]]])
+        """
+        penalties = sums = features.new_zeros(features.shape[0])
+        for group in self.groups:
+            own = group.select(features)
+            if group.slope is not None:
+                values, gradient = group.slope(own.detach())
+                inner = (own * gradient).sum((1, 2))
+            else:
+                inner = _alignment(own, group, next_features)
+                values = inner.detach()
+            penalties, sums = group.place(penalties, values), group.place(sums, inner)
+        return penalties, sums
+
+
+def _slope(kind: Kind, centered: bool) -> Callable[[Tensor], Slope] | None:
+    if kind in _CENTRABLE:
+        return partial(slopes.CENTRABLE[kind], centered=centered)
+    return slopes.l2 if kind == "l2" else None
 
 
 def _penalty(kind: Kind, centered: bool) -> Callable[[Tensor], Tensor] | None:
     if kind in _CENTRABLE:
         return partial(_CENTRABLE[kind], centered=centered)
     return _mean_squared_norm if kind == "l2" else None
+
+
+def _alignment(own: Tensor, group: Group, next_features: Callable[[Group], Tensor] | None) -> Tensor:
+    if next_features is None:
+        raise ValueError("a dr3 arm needs the features of the next states")
+    return (own * next_features(group)).sum(-1).mean(-1)
 
 
 def _mean_squared_norm(features: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ where Q⁻ is the target network and γᵐ = 0 where s' is terminal. Sources: Mn
 2016; Mavrin, Graves & Chan 2019, Algorithm 2.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -98,37 +99,46 @@ class Objective:
 
     def evaluate(self, online: Parameters, targets: Tensor, batch: Batch) -> Evaluation:
         """The losses, differentiable with respect to ``online``, and what they were computed from."""
+        td, values, features = self._see(online, targets, batch)
+        penalties = self.arms.penalties(features, self._next_features(online, batch))
+        return Evaluation(self._losses(td, penalties), values, features, penalties)
 
+    def _see(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """The TD losses ``[P]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
+        output = forward(self.spec, online, batch.observations)
+        values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
+        loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
+        return loss(values, targets, reduction="none").mean(1), values, output.features
+
+    def _next_features(self, online: Parameters, batch: Batch) -> Callable[[Group], Tensor]:
         def next_features(group: Group) -> Tensor:
             own = {name: group.select(parameter) for name, parameter in online.items()}
             return forward(self.spec, own, group.select(batch.next_observations)).features
 
-        output = forward(self.spec, online, batch.observations)
-        values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
-        loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
-        td = loss(values, targets, reduction="none").mean(1)
-        penalties = self.arms.penalties(output.features, next_features)
+        return next_features
+
+    def _losses(self, td: Tensor, penalties: Tensor) -> Losses:
         penalty = self.arms.kappas * penalties
-        return Evaluation(Losses(td + penalty, {"td": td, "penalty": penalty}), values, output.features, penalties)
+        return Losses(td + penalty, {"td": td, "penalty": penalty})
 
     def gradients(self, layout: Layout, online: Tensor, targets: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """The gradient of each run's own loss, ``[P, N]``, and the losses, without graph.
 
         The losses are summed over the runs: a run's parameters are in no other run's loss, so the gradient of the sum
-        is each run's own.
+        is each run's own. Penalties are differentiated by their closed forms, `Arms.stand_ins`.
         """
+
+        def total(parameters: Parameters) -> tuple[Tensor, Losses]:
+            td, _, features = self._see(parameters, targets, batch)
+            penalties, sums = self.arms.stand_ins(features, self._next_features(parameters, batch))
+            return (td + self.arms.kappas * sums).sum(), self._losses(td.detach(), penalties)
+
         if torch.compiler.is_compiling():  # which cannot trace torch.autograd.grad
-
-            def total(parameters: Parameters) -> tuple[Tensor, Losses]:
-                losses = self.evaluate(parameters, targets, batch).losses
-                return losses.total.sum(), losses
-
             gradients, losses = torch.func.grad(total, has_aux=True)(layout.views(online))
             return layout.flatten(gradients), losses
 
         with torch.enable_grad():
             leaves = {name: view.detach().requires_grad_() for name, view in layout.views(online).items()}
-            total_loss, components = self.evaluate(leaves, targets, batch).losses
-            slopes = torch.autograd.grad(total_loss.sum(), list(leaves.values()))
-        losses = Losses(total_loss.detach(), {name: value.detach() for name, value in components.items()})
+            loss, losses = total(leaves)
+            slopes = torch.autograd.grad(loss, list(leaves.values()))
         return layout.flatten(dict(zip(leaves, slopes, strict=True))), losses
