@@ -33,6 +33,8 @@ NOT_THE_SAME = (
      "no longer finite."),
     ("gramian", "atari", "gramian begins each game from a seed of its own, for which a second emulator loads the "
      "cartridge anew; the others reset the console that they have."),
+    ("gramian", "minatar", "gramian plays MinAtar in kernels of its own, the same games bit for bit; the others "
+     "play the package's games, in Python."),
     ("emulator", "atari minatar", "The emulator and gramian's environments alone take random actions, so that their "
      "games are shorter."),
     ("emulator", "minatar", "MinAtar's own environment, which all but gramian use, imports matplotlib and seaborn: "

@@ -246,7 +246,7 @@ def seaquest_row(env):
     for herd, members in herds.items():
         for x, y, right, *waits in members:
             wait, reload = (*waits, 0, 0)[:2]
-            seaquest.add.py_func(state, herd, x, y, 1 if right else -1, wait, reload)
+            seaquest.add(state, herd, x, y, 1 if right else -1, wait, reload)
     return state
 
 
