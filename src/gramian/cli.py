@@ -63,6 +63,7 @@ COMMANDS: dict[str, Command] = {
     "study report": Command("write a study's report", "gramian.report.commands:report_command", late=("plotly",)),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
+    "study choose": Command("choose κ, and write the study that judges it", "gramian.study.commands:choose_command"),
     "demo": Command(
         "see it work: three experiments and a page in a few minutes",
         "gramian.demo.commands:demo",
