@@ -287,4 +287,11 @@ def _toml(
         "arms": arms,
     } | ({"settings": settings} if settings else {})
     said = "".join(f"# {line}\n" for line in ("Written by `gramian study choose`.", *remarks))
-    return said + tomli_w.dumps(study)
+    return said + _LISTS.sub(_on_one_line, tomli_w.dumps(study))
+
+
+_LISTS = re.compile(r"(?<== )\[\n.*?\n\]", flags=re.DOTALL)
+
+
+def _on_one_line(found: re.Match[str]) -> str:
+    return f"[{' '.join(found[0][1:-1].split()).rstrip(',')}]"
