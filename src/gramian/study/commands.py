@@ -1,8 +1,10 @@
 """``gramian study plan``, ``run``, ``status``, ``match`` and ``choose``."""
 
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Literal
 
 import tyro
@@ -155,6 +157,7 @@ def run_command(options: RunOptions) -> int:
     plan, hardware, share = _plan(options, spec, options.out if made else None)
     executor = _executor(options, hardware, share, plan, options.retries)
     folder = options.out.resolve()
+    before = signal.signal(signal.SIGTERM, _interrupt)  # as a job's time limit sends it: wait for what is being saved
     try:
         if not made:
             _print_bill(options, plan, hardware, share, executor)
@@ -165,6 +168,7 @@ def run_command(options: RunOptions) -> int:
         raise
     finally:
         executor.close()
+        signal.signal(signal.SIGTERM, before)
     statuses = survey(folder, plan)
     for line in reasons(statuses):
         print(line, file=sys.stderr)
@@ -178,6 +182,10 @@ def run_command(options: RunOptions) -> int:
     )
     print(f"study in {options.out}: {ended}", file=sys.stderr)
     return 0
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
 
 
 def status_command(options: StatusOptions) -> int:
