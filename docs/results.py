@@ -23,9 +23,8 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 Row = dict[str, str]
 
-STUDIES = ("minatar", "atari")
-BASELINES = ("dqn", "norm (matched)", "norm")
-"""What the arms are compared with, in turn."""
+BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm")}
+"""What the arms of each study are compared with, in turn."""
 FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
@@ -211,12 +210,12 @@ def dopamine() -> str:
 def tables() -> dict[str, Callable[[], str]]:
     """Every table of the page by its name."""
     made: dict[str, Callable[[], str]] = {"dopamine": dopamine, "minatar-chosen": lambda: chosen("minatar")}
-    for study in STUDIES:
+    for study, baselines in BASELINES.items():
         made[f"{study}-kappas"] = lambda study=study: kappas(study)  # type: ignore[misc]
         made[f"{study}-scores"] = lambda study=study: scores(study)  # type: ignore[misc]
         made[f"{study}-features"] = lambda study=study: features(study)  # type: ignore[misc]
         made[f"{study}-figures"] = lambda study=study: figures(study)  # type: ignore[misc]
-        for baseline in BASELINES:
+        for baseline in baselines:
             name = baseline.replace(" (", "-").replace(")", "")
             made[f"{study}-against-{name}"] = lambda study=study, baseline=baseline: against(study, baseline)  # type: ignore[misc]
     return made
