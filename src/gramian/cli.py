@@ -36,7 +36,8 @@ class Command:
     extra: str = "lab"
     """Empty where the base install suffices: the function takes no options, for there is nothing to parse them with."""
     late: tuple[str, ...] = ()
-    """Modules of the extra that it imports when most of its work is done: that they are there is seen to first."""
+    """Modules that it imports when most of its work is done: that they are there is seen to first, unless its options
+    say ``--no-figures``."""
 
 
 COMMANDS: dict[str, Command] = {
@@ -63,6 +64,7 @@ COMMANDS: dict[str, Command] = {
     "study report": Command("write a study's report", "gramian.report.commands:report_command", late=("plotly",)),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
+    "study choose": Command("choose κ, and write the study that judges it", "gramian.study.commands:choose_command"),
     "demo": Command(
         "see it work: three experiments and a page in a few minutes",
         "gramian.demo.commands:demo",
@@ -115,7 +117,7 @@ def _dispatch(arguments: list[str]) -> int:
     with _naming_what_is_missing(name, COMMANDS[name].extra):
         function = _load(COMMANDS[name])
         options = _parse(function, rest, prog=f"gramian {name}")
-        for module in COMMANDS[name].late:
+        for module in COMMANDS[name].late if getattr(options, "figures", True) else ():
             if find_spec(module) is None:
                 raise ModuleNotFoundError(name=module)
         return function(options)

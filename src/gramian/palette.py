@@ -90,14 +90,16 @@ _KINDS = {
 """The first arm of a kind looks the same everywhere; the kinds stand in the order of the documentation."""
 
 
-def arm_label(arm: str, learning_rate: float | None) -> str:
-    """An arm as tables and legends name it; a learning rate of its own is part of it.
+def arm_label(arm: str, learning_rate: float | None, label: str = "") -> str:
+    """An arm as tables and legends name it: its label, where a study gave it one; else a learning rate is part of it.
 
     Examples
     --------
-    >>> arm_label("gram:10.24", None), arm_label("dqn", 3e-4)
-    ('gram:10.24', 'dqn lr 0.0003')
+    >>> arm_label("gram:10.24", None), arm_label("dqn", 3e-4), arm_label("norm:0.3", None, "norm (matched)")
+    ('gram:10.24', 'dqn lr 0.0003', 'norm (matched)')
     """
+    if label:
+        return label
     return arm if learning_rate is None else f"{arm} lr {learning_rate:g}"
 
 

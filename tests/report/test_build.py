@@ -18,7 +18,7 @@ FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "feature
 
 def test_a_report_is_a_page_figures_and_tables(small_report):
     assert {path.name for path in small_report.iterdir()} == {
-        "index.html", "figures", "scores.csv", "table.md", "table.tex",
+        "index.html", "figures", "features.csv", "scores.csv", "table.md", "table.tex",
     }  # fmt: skip
     assert {path.name for path in (small_report / "figures").iterdir()} == {
         f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")
@@ -36,6 +36,12 @@ def test_scores_csv_has_every_run(small_report):
     scores = pl.read_csv(small_report / "scores.csv")
     assert scores.height == 3 * 3 * 3
     assert scores.columns[:8] == ["game", "arm", "seed", "run", "state", "frames", "episodes", "final_score"]
+
+
+def test_features_csv_has_every_run_with_its_norm(small_report):
+    features = pl.read_csv(small_report / "features.csv")
+    assert features.height == 3 * 3 * 3
+    assert (features["training_norm"] > 0).all()
 
 
 def test_the_page_holds_everything_that_it_needs(small_report):

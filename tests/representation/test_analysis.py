@@ -2,6 +2,7 @@
 
 import math
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -208,6 +209,17 @@ def test_features_without_variance_are_analyzed_to_the_end(runs, tmp_path, weigh
 def test_the_command_prints_the_summary(runs, tmp_path, capsys):
     assert main(["analyze", *map(str, runs[:1]), "--states", "64", "--out", str(tmp_path / "report")]) == 0
     assert "| `effective_rank` |" in capsys.readouterr().out
+
+
+def test_without_figures_the_tables_are_the_same_and_matplotlib_is_not_needed(runs, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # importing it fails
+    short = ["--states", "64", "--no-figures"]
+    assert main(["analyze", str(runs[0]), *short, "--out", str(tmp_path / "bare")]) == 0
+    assert not list(tmp_path.rglob("*.png"))
+    monkeypatch.undo()
+    assert main(["analyze", str(runs[0]), "--states", "64", "--out", str(tmp_path / "full")]) == 0
+    for table in ("measures.csv", "curves.csv", "dynamics.csv", "summary.md"):
+        assert (tmp_path / "bare" / table).read_bytes() == (tmp_path / "full" / table).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,8 @@ def test_without_ray_the_extra_is_named(spec, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == ("gramian: --executor ray needs Ray; it comes with: pip install 'gramian[ray]'\n")
 
 
-def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_save_and_the_same_command_goes_on(tmp_path, number):
     path, study = tmp_path / "long.toml", tmp_path / "study"
     path.write_text(tiny(seeds=1, frames=8_000))
     arguments = ("run", path, "--out", study, *QUICK, "--population", "3")
@@ -144,7 +145,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(tmp_path):
     while not list(study.glob("populations/p000/checkpoints/*.json")):
         assert process.poll() is None
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     said = process.communicate()[1]
     assert process.returncode == 130
     assert "the same command goes on from there" in said

@@ -7,9 +7,12 @@ from hypothesis import strategies as st
 from gramian.deep.arms import Arm
 from gramian.deep.config import population
 from gramian.deep.games import PAPER_TITLES
+from gramian.deep.runs import load_run
 from gramian.errors import UserError
 from gramian.study.plan import PLAN, check_same, pack, read_plan, write_plan
 from gramian.study.spec import load_study, parse_study
+from gramian.study.store import read_planned, read_study
+from gramian.study.work import perform
 from tests.study.studies import plan_of, planned, tiny
 
 
@@ -46,6 +49,17 @@ def test_a_plan_reads_back_as_it_was(tmp_path):
     assert planned(tmp_path / "study", text) == read_plan(tmp_path / "study")
 
 
+def test_labels_are_in_the_plan_and_in_the_folders_of_the_runs(tmp_path):
+    text = tiny(seeds=1, frames=60).replace('"gram"', '"gram"\nlabel = "gram (mine)"')
+    plan = planned(tmp_path / "study", text)
+    assert [run.label for run in read_plan(tmp_path / "study").populations[0].runs] == ["", "", "gram (mine)"]
+    assert perform(str(tmp_path / "study"), plan.populations[0].id, 1)["state"] == "done"
+    assert "gram (mine)" in read_study(tmp_path / "study").runs["arm"].to_list()
+    assert ("cartpole", "gram (mine)", 0) in read_planned(tmp_path / "study").cells
+    run = next((tmp_path / "study").rglob("config.toml")).parent.parent / "cartpole-gram-k0.01-s0"
+    assert load_run(run).spec.label == "gram (mine)"
+
+
 def test_a_plan_is_written_once(tmp_path):
     plan = planned(tmp_path / "study")
     before = (tmp_path / "study" / PLAN).read_bytes()
@@ -65,6 +79,10 @@ def test_what_cannot_be_trained_is_refused_when_it_is_planned():
     [
         (tiny(seeds=3), "it has no run 'cartpole-decor-k0.01-s2'"),
         (tiny(seeds=1), "it also has the run 'cartpole-decor-k0.01-s1'"),
+        (
+            tiny().replace('"gram"', '"gram"\nlabel = "gram (mine)"'),
+            r"its run 'cartpole-gram-k0.01-s0' has the label '', not 'gram \(mine\)'",
+        ),
         (tiny(frames=301), "its frames is 300, not 301"),
         (
             tiny(extra="[settings.environment.cartpole]\nmax_episode_steps = 7"),

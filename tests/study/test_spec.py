@@ -21,6 +21,18 @@ def test_an_arm_expands_to_its_kappas_and_centrings():
     assert [str(arm) for arm in spec.arms] == ["gram:0.1", "gram:1.0", "gram:0.1:uncentered", "gram:1.0:uncentered"]
 
 
+def test_an_arm_may_have_a_label_and_games_of_its_own():
+    arms = '[[arms]]\nkind = "dqn"\n' + "".join(
+        f'[[arms]]\nkind = "gram"\nkappa = {kappa}\nlabel = "gram"\ngames = ["{game}"]\n'
+        for kappa, game in ((0.1, "cartpole"), (1, "pong"))
+    )
+    spec = parsed(tiny(seeds=1, arms=arms).replace('["cartpole"]\nseeds', '["cartpole", "pong"]\nseeds'))
+    assert [(cell.name, cell.label) for cell in spec.cells] == [
+        ("cartpole-dqn-s0", ""), ("cartpole-gram-k0.1-s0", "gram"),
+        ("pong-dqn-s0", ""), ("pong-gram-k1.0-s0", "gram"),
+    ]  # fmt: skip
+
+
 def test_an_arm_without_kappa_takes_the_presets():
     assert parsed(tiny()).arms[2].kappa == load_preset("tiny").kappa
 
@@ -54,6 +66,23 @@ def test_a_preset_of_your_own_is_seen_from_the_studys_file(tmp_path):
         ('"tiny"', '"tinny"', "unknown preset 'tinny'; did you mean 'tiny'?"),
         ('preset = "tiny"\n', "", "preset is missing in study 'x'"),
         ("frames = 300", 'frames = "many"', "frames in settings of study 'x' is 'many'; it must be of type int"),
+        ('"gram"', '"gram"\nlabel = 3', "label of arm 'gram' in study 'x' is 3; it must be a text"),
+        (
+            '"gram"',
+            '"gram"\nlabel = "best"',
+            "label of arm 'gram' in study 'x' is 'best'; it must begin with 'gram', as 'gram (mine)'",
+        ),
+        (
+            '"gram"',
+            '"gram"\nkappas = [1, 2]\nlabel = "gram"',
+            "label of arm 'gram' in study 'x' is 'gram' and stands for 2 arms; give it one kappa",
+        ),
+        (
+            '"gram"',
+            '"gram"\nkappa = 1\nlabel = "gram"\n[[arms]]\nkind = "gram"\nlabel = "gram"',
+            "label 'gram' stands twice in study 'x'; name it once",
+        ),
+        ('"gram"', '"gram"\ngames = ["pong"]', "unknown game of arm 'gram' in study 'x': 'pong'; choose from cartpole"),
         ('"gram"', '"gram"\nkappa = "big"', "kappa of arm 'gram' in study 'x' is 'big'; it must be a number"),
         ('"gram"', '"gram"\nkappa = -1', "kappa of arm 'gram' is -1.0; it must be a finite number, 0 or more"),
         ('"gram"', '"gram"\nkappa = 1\nkappas = [1]', "arm 'gram' in study 'x' has both kappa and kappas; keep one"),
@@ -122,6 +151,25 @@ def test_kappa_is_chosen_on_the_same_grid_for_every_penalty_and_apart_from_the_e
     assert set(spec.games) | set(spec.evaluation.games) == set(load_study("paper").games)
     assert not set(spec.games) & set(spec.evaluation.games)
     assert spec.evaluation.seeds == load_study("paper").seeds
+
+
+def test_the_folds_of_minatar_swap_their_games_and_try_every_penalty_alike():
+    a, b = load_study("minatar-kappa-a"), load_study("minatar-kappa-b")
+    assert (set(a.games), set(b.games)) == (set(b.evaluation.games), set(a.evaluation.games))
+    assert (a.arms, a.seeds, a.settings) == (b.arms, b.seeds, b.settings)
+    grids = {}
+    for arm in a.arms:
+        grids.setdefault(arm.kind, []).append(arm.kappa)
+    assert grids.pop("dqn") == [0.0]
+    assert set(grids) == {"gram", "gram-unbiased", "norm", "cross"}
+    assert len({tuple(grid) for grid in grids.values()}) == 1
+
+
+def test_the_kappa_of_the_atari_evidence_is_chosen_on_other_games_under_the_same_settings():
+    tuning, evidence = load_study("atari-kappa"), load_study("atari-evidence")
+    assert set(tuning.evaluation.games) == set(evidence.games)
+    assert tuning.evaluation.seeds == evidence.seeds
+    assert tuning.settings == evidence.settings
 
 
 @pytest.mark.parametrize("name", study_names())

@@ -72,6 +72,14 @@ def test_a_learning_rate_of_its_own_makes_an_arm_of_its_own(tmp_path):
     assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr 0.001"]
 
 
+def test_a_label_is_what_an_arm_is_called_and_its_kappa_is_kept(tmp_path):
+    make_run(tmp_path / "a", game="pong", extra='label = "gram"\n')
+    make_run(tmp_path / "b", game="qbert", arm="gram:0.5", extra='label = "gram"\n')
+    runs = read_study(tmp_path).runs
+    assert runs["arm"].to_list() == ["gram", "gram"]
+    assert runs["kappa"].to_list() == [10.24, 0.5]
+
+
 def test_episodes_carry_their_run_and_the_raw_return(tmp_path):
     make_run(tmp_path / "run", episodes=HEADER + "400,0,0,-20.5,-1.0,100,0\n800,0,1,3.0,1.0,100,1\n")
     episodes = read_study(tmp_path).episodes

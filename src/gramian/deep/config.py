@@ -153,6 +153,8 @@ class RunSpec:
     seed: int
     learning_rate: float | None = None
     """Where it differs from the settings'."""
+    label: str = ""
+    """What tables and reports call its arm; the arm itself where empty."""
 
     def __post_init__(self) -> None:
         _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
@@ -284,6 +286,7 @@ def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:
         "arm": str(run.arm),
         "seed": run.seed,
         **rate,
+        **({"label": run.label} if run.label else {}),
         "preset": config.preset,
         "settings": asdict(config.settings),
     }

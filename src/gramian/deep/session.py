@@ -187,7 +187,7 @@ def read_population(folder: Path) -> tuple[Config, bool, torch.dtype]:
 def run_from(saved: Mapping[str, Any], settings: Settings) -> RunSpec:
     """A run as `population.json` and ``config.toml`` describe it."""
     arm = parse_arm(saved["arm"], settings.kappa)
-    return RunSpec(find_game(saved["game"]), arm, saved["seed"], saved.get("learning_rate"))
+    return RunSpec(find_game(saved["game"]), arm, saved["seed"], saved.get("learning_rate"), saved.get("label", ""))
 
 
 def pick_device(name: str) -> torch.device:
@@ -483,6 +483,7 @@ def _population(config: Config, checkpoint_replay: bool, dtype: torch.dtype) -> 
         "runs": [
             {"game": run.game.name, "arm": str(run.arm), "seed": run.seed}
             | ({} if run.learning_rate is None else {"learning_rate": run.learning_rate})
+            | ({"label": run.label} if run.label else {})
             for run in config.runs
         ],
         "settings": asdict(config.settings),

@@ -13,7 +13,8 @@ from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.statistics import Array, Count, Interval
 from gramian.report.sweep import Sweep, find_sweep
-from gramian.study.store import WINDOW_EPISODES, Planned, Study
+from gramian.study.rule import WINDOW_EPISODES
+from gramian.study.store import Planned, Study
 
 MOST_SHOWN = 8
 """Arms that a figure shows at once, unless its reader asks for more."""

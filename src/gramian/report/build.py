@@ -7,6 +7,7 @@ from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
 from gramian.report.dynamics import dynamics, growths
+from gramian.report.features import feature_table
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
 from gramian.report.representation import find_analysis, read_representation
@@ -33,8 +34,9 @@ def build(
     folder
         Of a study, a population, a run or an import: whatever `gramian.study.store.read_study` reads.
     out
-        Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, and ``kappa.csv`` where
-        the study has a grid of κ; it may lie inside ``folder``.
+        Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, ``features.csv`` where
+        the runs have logs of their features, and ``kappa.csv`` where the study has a grid of κ; it may lie inside
+        ``folder``.
     options
         Human table, baseline, bootstrap and title.
     analysis_folder
@@ -82,6 +84,9 @@ def build(
             analysis.scores.write_csv(temporary)
         replace_text(target / "table.md", markdown(table, analysis.cautions))
         replace_text(target / "table.tex", latex(table, analysis.cautions))
+        if (of_features := feature_table(study)) is not None:
+            with replacing(target / "features.csv") as temporary:
+                of_features.write_csv(temporary)
         if analysis.sweep is not None:
             with replacing(target / "kappa.csv") as temporary:
                 sweep_table(analysis.sweep).write_csv(temporary)

@@ -20,7 +20,7 @@ class ReportOptions:
     folder: tyro.conf.Positional[Path]
     """Of a study, a population, a run or an import."""
     out: Path
-    """Folder for index.html, figures, scores.csv, table.md and table.tex."""
+    """Folder for index.html, figures, scores.csv, features.csv, table.md and table.tex."""
     human: HumanTable = "atari-57"
     """Table of human and random scores that Atari scores are normalised with."""
     baseline: str = Options.baseline

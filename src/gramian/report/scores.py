@@ -6,14 +6,13 @@ import polars as pl
 from gramian.report import reference, statistics
 from gramian.report.reference import HumanTable
 from gramian.report.statistics import Array
+from gramian.study.rule import FEWEST_RANDOM_EPISODES
 from gramian.study.store import Study
 
 POINTS = 200
 """Points of a learning curve."""
 FINISHED = ("done", "diverged")
 """Runs that count: a diverged one counts as random play from there on."""
-FEWEST_RANDOM_EPISODES = 10
-"""A random score from the runs' own prefill is the mean of at least so many episodes."""
 
 
 def frame_grid(horizon: float) -> Array:

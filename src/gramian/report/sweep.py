@@ -11,11 +11,9 @@ from gramian.palette import kind_of
 from gramian.report import statistics
 from gramian.report.scores import FINISHED, Scores
 from gramian.report.statistics import Array, Interval
-from gramian.study.norms import last_norm, matched_kappa, mean_norm, penalty_of
+from gramian.study import rule
+from gramian.study.norms import last_norm, matched_kappa, mean_norm
 from gramian.study.store import Study
-
-FEWEST_KAPPAS = 3
-"""κ of one penalty that make a grid."""
 
 
 @dataclass(frozen=True)
@@ -49,12 +47,16 @@ class Penalty:
     @property
     def chosen(self) -> Setting:
         """The κ with the highest score; the smallest of equals."""
-        return max(self.settings, key=lambda setting: (float(setting.score.estimate), -setting.kappa))
+        best = rule.best_kappa((setting.kappa, float(setting.score.estimate)) for setting in self.settings)
+        return self._at(best)
 
     @property
     def chosen_by_auc(self) -> Setting:
         """The κ with the largest area under the learning curve; the smallest of equals."""
-        return max(self.settings, key=lambda setting: (float(setting.auc.estimate), -setting.kappa))
+        return self._at(rule.best_kappa((setting.kappa, float(setting.auc.estimate)) for setting in self.settings))
+
+    def _at(self, kappa: float) -> Setting:
+        return next(setting for setting in self.settings if setting.kappa == kappa)
 
     @property
     def at_edge(self) -> bool:
@@ -107,9 +109,7 @@ def find_sweep(
 ) -> Sweep | None:
     """Score every κ of every penalty that has a grid; None where none has.
 
-    The score of a run is (return - lowest)/(highest - lowest), where lowest and highest are the means over seeds of the
-    worst and the best arm of its game: every game counts the same, whatever its points are. The score of an arm is the
-    mean over games of the mean over runs, with a bootstrap interval over seeds.
+    The scores are those of `gramian.study.rule`, with a bootstrap interval over seeds.
 
     Parameters
     ----------
@@ -125,17 +125,14 @@ def find_sweep(
         for arm, kappa in study.runs.select("arm", "kappa").unique().iter_rows()
         if kappa is not None and kappa > 0
     }
-    grids: dict[str, list[str]] = {}
-    for arm in (arm for arm in arms if arm in kappas):
-        grids.setdefault(penalty_of(arm), []).append(arm)
-    grids = {name: sorted(own, key=kappas.__getitem__) for name, own in grids.items() if len(own) >= FEWEST_KAPPAS}
+    grids = rule.grids({arm: kappas[arm] for arm in arms if arm in kappas})
     if not grids:
         return None
     members = [*([baseline] if baseline in arms else []), *(arm for own in grids.values() for arm in own)]
-    games = _games(tables.final, members)
+    games = rule.counting_games(_means(tables.final), members)
     if not games:
         return None
-    finals, aucs = (_within_range(by_arm, members, games) for by_arm in (tables.final, tables.auc))
+    finals, aucs = (rule.within_range(by_arm, _means(by_arm), members, games) for by_arm in (tables.final, tables.auc))
     norms = _norms(study)
 
     def interval(scores: Array) -> Interval:
@@ -170,18 +167,8 @@ def find_sweep(
     )
 
 
-def _games(final: Mapping[str, Array], arms: Sequence[str]) -> list[int]:
-    """Games with a finished run of every arm in which the arms do not all score the same."""
-    finished = np.logical_and.reduce([np.isfinite(final[arm]).any(0) for arm in arms])
-    means = np.stack([statistics.mean_over_runs(final[arm]) for arm in arms])
-    differ = means.max(0) > means.min(0)
-    return [int(at) for at in np.flatnonzero(finished & differ)]
-
-
-def _within_range(scores: Mapping[str, Array], arms: Sequence[str], games: list[int]) -> dict[str, Array]:
-    means = np.stack([statistics.mean_over_runs(scores[arm][:, games]) for arm in arms])
-    low, span = means.min(0), np.ptp(means, axis=0)
-    return {arm: (scores[arm][:, games] - low) / np.where(span > 0, span, np.nan) for arm in arms}
+def _means(scores: Mapping[str, Array]) -> dict[str, Array]:
+    return {arm: statistics.mean_over_runs(own) for arm, own in scores.items()}
 
 
 def _norms(study: Study) -> dict[str, float]:

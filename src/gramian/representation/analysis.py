@@ -34,6 +34,7 @@ def analyze(
     seed: int = 0,
     at_once: int = AT_ONCE,
     device: str = "cpu",
+    figures: bool = True,
 ) -> Path:
     """Let trained runs play, measure their features and write tables, figures and a summary.
 
@@ -51,6 +52,9 @@ def analyze(
         See `gather`.
     device
         ``cpu``, ``cuda`` or ``auto``.
+    figures
+        Draw them too. Without, neither matplotlib nor scipy is needed; `gramian.representation.figures.draw` and the
+        report draw them from the tables later.
 
     Returns
     -------
@@ -90,7 +94,8 @@ def analyze(
         put(folder / "measures.csv", own)
         measures += own
     replace_text(folder / SUMMARY, summary(measures, states, epsilon))
-    draw(folder)
+    if figures:
+        draw(folder)
     return folder
 
 
@@ -195,4 +200,4 @@ def _curves(run: Run, statistics: FeatureStatistics) -> list[Point]:
 def _key(run: Run) -> tuple[str, str, str, int]:
     """Run, game, arm and seed: the first columns of every table."""
     spec = run.spec
-    return spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate), spec.seed
+    return spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate, spec.label), spec.seed

@@ -35,6 +35,8 @@ class AnalyzeOptions:
     """Games that are played side by side."""
     device: str = "cpu"
     """cpu, cuda or auto."""
+    figures: bool = True
+    """Draw figures, which needs matplotlib; 'gramian study report' draws them from the tables too."""
 
 
 def analyze_command(options: AnalyzeOptions) -> int:
@@ -49,11 +51,12 @@ def analyze_command(options: AnalyzeOptions) -> int:
             seed=options.seed,
             at_once=options.at_once,
             device=options.device,
+            figures=options.figures,
         )
     except OSError as error:
         raise WorkFailed(f"cannot write to '{options.out}': {(error.strerror or str(error)).lower()}") from error
     print((folder / SUMMARY).read_text(encoding="utf-8"))
-    print(f"tables and figures in {folder}", file=sys.stderr)
+    print(f"tables{' and figures' if options.figures else ''} in {folder}", file=sys.stderr)
     return 0
 
 

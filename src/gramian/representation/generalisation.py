@@ -110,7 +110,7 @@ def evaluate_flavours(
                 FlavourGame(
                     run.spec.name,
                     run.spec.game.name,
-                    arm_label(str(run.spec.arm), run.spec.learning_rate),
+                    arm_label(str(run.spec.arm), run.spec.learning_rate, run.spec.label),
                     run.spec.seed,
                     run.agent_steps,
                     epsilon,

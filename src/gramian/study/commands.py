@@ -1,14 +1,18 @@
-"""``gramian study plan``, ``gramian study run`` and ``gramian study status``."""
+"""``gramian study plan``, ``run``, ``status``, ``match`` and ``choose``."""
 
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from types import FrameType
+from typing import Annotated, Literal
 
 import tyro
 
 from gramian.errors import UserError
+from gramian.files import output_folder, replace_text
 from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
+from gramian.study.choosing import MATCHED, evaluation_study
 from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.matching import match
@@ -23,7 +27,7 @@ class Placement:
     """Where a study is trained, and how its cells are packed."""
 
     study: tyro.conf.Positional[str]
-    """paper, controls, kappa, minatar, demo, smoke, or your own .toml."""
+    """paper, controls, kappa, minatar, demo, smoke or another that the package ships, or your own .toml."""
     executor: Literal["local", "ray"] = "local"
     """Processes of this machine, or a Ray cluster (extra 'ray')."""
     ray_address: str = ""
@@ -96,6 +100,34 @@ class MatchOptions:
     """KIND[:KAPPA][:uncentered], one of the study's arms."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ChooseOptions:
+    """Which studies tuned κ, and where the study that judges their choices is written to."""
+
+    folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER …]")]
+    """Studies with a grid of κ for each penalty and games in [evaluation]; what was given as --out."""
+    out: Path
+    """File to write the study to: .toml."""
+    title: str = ""
+    """Of the study."""
+    frames: int = 0
+    """Of a run; those of the tuning studies where it is 0."""
+    matched: str = MATCHED
+    """Penalty that is also judged at the κ of gram's mean feature norm; none where empty."""
+    decor: bool = True
+    """Add decor, which is the same number as gram, at its κ."""
+    also: tuple[str, ...] = ()
+    """Further arms for all games: KIND[:KAPPA][:uncentered]."""
+
+    def __post_init__(self) -> None:
+        if not self.folders:
+            raise UserError("no study to choose from; name at least one folder")
+        if self.out.suffix != ".toml":
+            raise UserError(f"--out is '{self.out}'; it must be the name of a .toml file")
+        if self.frames < 0:
+            raise UserError(f"--frames is {self.frames}; it must be 0 or more")
+
+
 def plan_command(options: PlanOptions) -> int:
     """Show what a study costs and how its cells are packed; write the plan where --out is given."""
     text, spec = _read(options)
@@ -125,6 +157,7 @@ def run_command(options: RunOptions) -> int:
     plan, hardware, share = _plan(options, spec, options.out if made else None)
     executor = _executor(options, hardware, share, plan, options.retries)
     folder = options.out.resolve()
+    before = signal.signal(signal.SIGTERM, _interrupt)  # as a job's time limit sends it: wait for what is being saved
     try:
         if not made:
             _print_bill(options, plan, hardware, share, executor)
@@ -135,6 +168,7 @@ def run_command(options: RunOptions) -> int:
         raise
     finally:
         executor.close()
+        signal.signal(signal.SIGTERM, before)
     statuses = survey(folder, plan)
     for line in reasons(statuses):
         print(line, file=sys.stderr)
@@ -148,6 +182,10 @@ def run_command(options: RunOptions) -> int:
     )
     print(f"study in {options.out}: {ended}", file=sys.stderr)
     return 0
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
 
 
 def status_command(options: StatusOptions) -> int:
@@ -164,6 +202,24 @@ def match_command(options: MatchOptions) -> int:
         reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
         kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
         print(f"{found.penalty:<25} {kappa:<28} {reach}")
+    return 0
+
+
+def choose_command(options: ChooseOptions) -> int:
+    """Choose the κ of every penalty, and write the study that judges the choice on the games kept for it."""
+    made = evaluation_study(
+        options.folders,
+        title=options.title,
+        frames=options.frames,
+        matched=options.matched,
+        decor=options.decor,
+        also=options.also,
+    )
+    cells = len(parse_study(made.text, "what was chosen").cells)
+    output_folder(options.out.absolute().parent)
+    replace_text(options.out, made.text)
+    print("\n".join(made.remarks))
+    print(f"{cells} cells in {options.out}", file=sys.stderr)
     return 0
 
 

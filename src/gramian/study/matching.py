@@ -2,6 +2,7 @@
 
 import csv
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +25,16 @@ class Match:
     largest_norm: float
 
 
-def feature_norms(study: Path, plan: Plan) -> dict[Arm, float]:
-    """Mean feature norm of each arm at the end of training, see `gramian.study.norms`.
+def feature_norms(study: Path, plan: Plan, games: Collection[str] | None = None) -> dict[Arm, float]:
+    """Mean feature norm of each arm at the end of training, see `gramian.study.norms`; of all games or of some.
 
     Only runs that are done count, and an arm counts only where all its runs are done.
     """
     norms: dict[Arm, list[float]] = {}
     for population in plan.populations:
         for run in population.runs:
+            if games is not None and run.game.name not in games:
+                continue
             state, *_ = run_state(study, population, run.name)
             path = study / POPULATIONS / population.id / run.name / "metrics.csv"
             norms.setdefault(run.arm, []).append(_last_norm(path) if state == "done" else math.nan)

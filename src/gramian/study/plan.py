@@ -157,7 +157,11 @@ def to_mapping(plan: Plan) -> dict[str, Any]:
         "populations": [
             {
                 "id": population.id,
-                "runs": [{"game": run.game.name, "arm": str(run.arm), "seed": run.seed} for run in population.runs],
+                "runs": [
+                    {"game": run.game.name, "arm": str(run.arm), "seed": run.seed}
+                    | ({"label": run.label} if run.label else {})
+                    for run in population.runs
+                ],
             }
             for population in plan.populations
         ],
@@ -234,13 +238,15 @@ def check_same(folder: Path, plan: Plan, spec: StudySpec) -> None:
     UserError
         If it is another one; the message names the first difference.
     """
-    planned = {run.name for population in plan.populations for run in population.runs}
-    wanted = {run.name for run in spec.cells}
+    planned = {run.name: run.label for population in plan.populations for run in population.runs}
+    wanted = {run.name: run.label for run in spec.cells}
     difference = ""
-    if missing := sorted(wanted - planned):
+    if missing := sorted(wanted.keys() - planned.keys()):
         difference = f"it has no run {missing[0]!r}"
-    elif more := sorted(planned - wanted):
+    elif more := sorted(planned.keys() - wanted.keys()):
         difference = f"it also has the run {more[0]!r}"
+    elif other := sorted(name for name in wanted if wanted[name] != planned[name]):
+        difference = f"its run {other[0]!r} has the label {planned[other[0]]!r}, not {wanted[other[0]]!r}"
     elif plan.preset != spec.preset:
         difference = f"its preset is {plan.preset!r}, not {spec.preset!r}"
     elif plan.settings != spec.settings:

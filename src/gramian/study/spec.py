@@ -7,6 +7,7 @@
 | ``frames`` | emulator frames of a run; the preset's where it is left away |
 | ``games``, ``seeds`` | lists; every game is played with every arm from every seed |
 | ``[[arms]]`` | ``kind``, ``kappa`` or ``kappas`` (the preset's where left away), ``centered`` (one value or a list) |
+| ... | ``label``: what tables call the arm, as ``"norm (matched)"``; ``games``: those that it plays, if not all |
 | ``[settings]`` | other values of the preset to override, named as in a preset |
 | ``[evaluation]`` | ``games`` and ``seeds`` that are kept for evaluation: none of them may occur in the study |
 """
@@ -19,12 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from gramian.deep.arms import Arm, parse_arm
-from gramian.deep.config import RunSpec, Settings, load_preset, population, settings_from
+from gramian.deep.config import RunSpec, Settings, load_preset, settings_from
 from gramian.deep.games import find_game
 from gramian.errors import UserError, unknown
+from gramian.palette import kind_of
 
 _STUDIES = files("gramian") / "studies"
-_ARM_KEYS = ("kind", "kappa", "kappas", "centered")
+_ARM_KEYS = ("kind", "kappa", "kappas", "centered", "label", "games")
 _KEYS = ("title", "preset", "frames", "games", "seeds", "arms", "settings", "evaluation")
 
 
@@ -34,6 +36,20 @@ class Evaluation:
 
     games: tuple[str, ...]
     seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StudyArm:
+    """An arm of a study, what it is called, and the games that it plays.
+
+    With a κ of its own for each game, the arms ``gram:0.1`` of one and ``gram:0.3`` of another are the same arm
+    ``gram`` to whoever compares it with ``dqn``: they have the same label.
+    """
+
+    arm: Arm
+    label: str
+    """Empty where the arm is called what it is."""
+    games: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -61,16 +77,27 @@ class StudySpec:
     preset: str
     games: tuple[str, ...]
     """As `gramian.deep.games` names them."""
-    arms: tuple[Arm, ...]
+    entries: tuple[StudyArm, ...]
     seeds: tuple[int, ...]
     settings: Settings = field(repr=False)
     """The preset's with everything that the study overrides."""
     evaluation: Evaluation | None = None
 
     @property
+    def arms(self) -> tuple[Arm, ...]:
+        """Every arm, once."""
+        return tuple(dict.fromkeys(entry.arm for entry in self.entries))
+
+    @property
     def cells(self) -> tuple[RunSpec, ...]:
         """Games × arms × seeds, in this order."""
-        return population(self.games, self.arms, self.seeds)
+        return tuple(
+            RunSpec(find_game(game), entry.arm, seed, label=entry.label)
+            for game in self.games
+            for entry in self.entries
+            if game in entry.games
+            for seed in self.seeds
+        )
 
 
 def study_names() -> list[str]:
@@ -78,8 +105,8 @@ def study_names() -> list[str]:
 
     Examples
     --------
-    >>> study_names()
-    ['controls', 'demo', 'kappa', 'minatar', 'paper', 'smoke']
+    >>> study_names()[:3]
+    ['atari-evidence', 'atari-kappa', 'controls']
     """
     return sorted(entry.name.removesuffix(".toml") for entry in _STUDIES.iterdir() if entry.name.endswith(".toml"))
 
@@ -162,17 +189,43 @@ def parse_study(text: str, where: str, base: Path | None = None) -> StudySpec:
     games = _games(values, where)
     seeds = _seeds(values, where)
     entries = _list(_needed(values, "arms", where), f"arms in {where}", "a list of tables: write [[arms]]")
-    arms = tuple(arm for entry in entries for arm in _arms(entry, settings.kappa, where))
-    _once([str(arm) for arm in arms], "arm", where)
+    arms = tuple(arm for entry in entries for arm in _study_arms(entry, settings.kappa, games, where))
+    for game in games:
+        own = [arm for arm in arms if game in arm.games]
+        _once([str(arm.arm) for arm in own], "arm", where)
+        _once([arm.label or str(arm.arm) for arm in own], "label", where)
+        if not own:
+            raise UserError(f"game {game!r} in {where} has no arm; take it out, or add it to the games of an arm")
     return StudySpec(
         title=_text(values.get("title", preset), f"title in {where}"),
         preset=preset,
         games=games,
-        arms=arms,
+        entries=arms,
         seeds=seeds,
         settings=settings,
         evaluation=_evaluation(values.get("evaluation"), games, seeds, where),
     )
+
+
+def _study_arms(entry: Any, default_kappa: float, games: tuple[str, ...], where: str) -> list[StudyArm]:
+    """The arms that one ``[[arms]]`` table stands for, with their label and their games."""
+    arms = _arms(entry, default_kappa, where)
+    of_arm = f"of arm {entry['kind']!r} in {where}"
+    label = ""
+    if "label" in entry:
+        label = _text(entry["label"], f"label {of_arm}")
+        if len(arms) > 1:
+            raise UserError(f"label {of_arm} is {label!r} and stands for {len(arms)} arms; give it one kappa")
+        if kind_of(label) != arms[0].kind:
+            raise UserError(
+                f"label {of_arm} is {label!r}; it must begin with {arms[0].kind!r}, as '{arms[0].kind} (mine)'"
+            )
+    only = games
+    if "games" in entry:
+        only = _games(entry, f"arm {entry['kind']!r} of {where}")
+        if strange := [game for game in only if game not in games]:
+            raise unknown(f"game {of_arm}:", strange[0], games)
+    return [StudyArm(arm, label, only) for arm in arms]
 
 
 def _arms(entry: Any, default_kappa: float, where: str) -> list[Arm]:

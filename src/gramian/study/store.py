@@ -16,6 +16,7 @@ from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import arm_label
 from gramian.study.names import game_name
+from gramian.study.rule import WINDOW_EPISODES
 
 RUN_SCHEMA: dict[str, Any] = {
     "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
@@ -28,8 +29,6 @@ EPISODE_SCHEMA: dict[str, Any] = CELL_SCHEMA | {"frames": pl.Int64, "return": pl
 
 IMPORT_COLUMNS = ("arm", "game", "seed", "frames", "return")
 IMPORT_FORMAT = 1
-WINDOW_EPISODES = 100
-"""A score is the mean of so many last training episodes, as in the paper."""
 SHORT = 0.9
 """An imported run that ends before this share of the longest one of its game did not finish."""
 _KINDS = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
@@ -246,7 +245,7 @@ def read_planned(folder: str | Path) -> Planned:
         for population in plan["populations"]:
             reason = _failure(path.parent / "populations" / f"{population['id']}.attempts.jsonl")
             for run in population["runs"]:
-                cells[str(run["game"]), str(run["arm"]), int(run["seed"])] = reason
+                cells[str(run["game"]), str(run.get("label") or run["arm"]), int(run["seed"])] = reason
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
     kept = _read_toml(path.parent / "study.toml").get("evaluation", {}) if (path.parent / "study.toml").exists() else {}
@@ -296,8 +295,8 @@ def _read_run(folder: Path, root: Path) -> Study:
     if not isinstance(status, dict):
         raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
     kind, kappa, centered = _arm(str(config["arm"]))
-    # A run may carry a learning rate of its own; it is then an arm of its own.
-    arm = arm_label(str(config["arm"]), config.get("learning_rate"))
+    # A run may carry a learning rate or a label of its own; it is then an arm of its own.
+    arm = arm_label(str(config["arm"]), config.get("learning_rate"), str(config.get("label", "")))
     name = folder.relative_to(root).name or folder.resolve().name
     cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": config["seed"]}
     run = cell | {

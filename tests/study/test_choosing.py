@@ -1,0 +1,202 @@
+"""The choice of κ where a study was trained, and the study that judges it."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from gramian.cli import main
+from gramian.errors import UserError
+from gramian.report.analysis import Options, analyse
+from gramian.study.choosing import Tuning, evaluation_study
+from gramian.study.plan import POPULATIONS
+from gramian.study.spec import parse_study
+from gramian.study.store import read_study
+from tests.study.studies import environment, plan_of
+from tests.study.studies import planned as write_planned
+
+FOLDS = (("breakout", "freeway"), ("asterix", "seaquest"))
+KAPPAS = (0.1, 1.0, 10.0)
+
+
+def tuning(games, kept, seeds=(100, 101), kinds=("gram", "norm")):
+    arms = "".join(f'[[arms]]\nkind = "{kind}"\nkappas = {list(KAPPAS)}\n' for kind in kinds)
+    quoted, apart = ([f"minatar/{game}" for game in names] for names in (games, kept))
+    return (
+        f'title = "Tuning"\npreset = "smoke"\nframes = 1000\ngames = {json.dumps(quoted)}\nseeds = {list(seeds)}\n'
+        f'[[arms]]\nkind = "dqn"\n{arms}[settings]\nn_step = 2\n'
+        f"[evaluation]\ngames = {json.dumps(apart)}\nseeds = [0, 1]\n"
+    )
+
+
+def invent(folder, text, score, norm=lambda _: 1.0, diverged=()):
+    """A study whose runs end with ``score(run)``, and with features of the norm ``norm(run)``."""
+    plan = write_planned(folder, text, largest=50)
+    prefill = plan.settings.prefill_agent_steps
+    for population in plan.populations:
+        for run in population.runs:
+            own = folder / POPULATIONS / population.id / run.name
+            own.mkdir(parents=True)
+            state = "diverged" if run.name in diverged else "done"
+            (own / "status.json").write_text(json.dumps({"state": state, "agent_steps": 1000, "reason": ""}))
+            (own / "config.toml").write_text(
+                f'game = "{run.game.name}"\narm = "{run.arm}"\nseed = {run.seed}\npreset = "smoke"\n'
+                f"[settings]\nframes = 1000\nprefill_agent_steps = {prefill}\n"
+            )
+            early = [f"{frames},-3.0" for frames in range(1, 13)]  # random play
+            late = [f"{prefill + at + 1},{score(run)!r}" for at in range(100)]
+            (own / "episodes.csv").write_text("\n".join(["frames,raw_return", *early, *late]) + "\n")
+            (own / "metrics.csv").write_text(f"frames,feature_norm\n900,{norm(run)!r}\n")
+    return plan
+
+
+def peaked(run):
+    """Best at κ = 1 for gram and at 10 for norm; the scale of each game is its own."""
+    scale = 1.0 + 10.0 * len(run.game.name)
+    best = {"gram": 1.0, "norm": 10.0, "dqn": 0.0}[run.arm.kind]
+    return scale * (5.0 if run.arm.kappa == best else 1.0 + 0.1 * run.arm.kappa) + 0.01 * run.seed
+
+
+def norms(run):
+    return 8.0 if run.arm.kind == "dqn" else {"gram": 2.0, "norm": 4.0}[run.arm.kind] * run.arm.kappa**-0.25
+
+
+@pytest.fixture
+def folds(tmp_path):
+    for name, games, kept in (("a", *FOLDS), ("b", *FOLDS[::-1])):
+        invent(tmp_path / name, tuning(games, kept), peaked, norms)
+    return [tmp_path / "a", tmp_path / "b"]
+
+
+def test_the_choice_is_that_of_the_report(folds):
+    sweep = analyse(read_study(folds[0]), Options(replicates=100)).sweep
+    chosen = {choice.penalty: choice for choice in Tuning(folds[0]).choices}
+    assert {penalty.name: penalty.chosen.kappa for penalty in sweep.penalties} == {"gram": 1.0, "norm": 10.0}
+    for penalty in sweep.penalties:
+        assert chosen[penalty.name].arm.kappa == penalty.chosen.kappa
+        assert chosen[penalty.name].at_edge == penalty.at_edge
+        scores = {setting.kappa: float(setting.score.estimate) for setting in penalty.settings}
+        assert dict(chosen[penalty.name].scores) == pytest.approx(scores)
+
+
+def test_a_diverged_run_counts_as_random_play_as_in_the_report(tmp_path):
+    bad = ("minatar-breakout-gram-k1.0-s100", "minatar-breakout-gram-k1.0-s101", "minatar-freeway-gram-k1.0-s100")
+    invent(tmp_path / "a", tuning(*FOLDS), peaked, norms, diverged=bad)
+    gram = next(penalty for penalty in analyse(read_study(tmp_path / "a"), Options(replicates=100)).sweep.penalties)
+    choice = Tuning(tmp_path / "a").choices[0]
+    assert (gram.name, choice.penalty) == ("gram", "gram")
+    assert dict(choice.scores) == pytest.approx({s.kappa: float(s.score.estimate) for s in gram.settings})
+
+
+def test_every_game_is_judged_at_the_kappa_of_the_fold_without_it(tmp_path):
+    def other(run):
+        return peaked(run) if run.arm.kind != "gram" else 5.0 - run.arm.kappa  # 0.1 is best
+
+    invent(tmp_path / "a", tuning(*FOLDS), peaked, norms)
+    invent(tmp_path / "b", tuning(*FOLDS[::-1]), other, norms)
+    spec = parse_study(evaluation_study([tmp_path / "a", tmp_path / "b"]).text, "a test")
+    kappas = {cell.game.name: cell.arm.kappa for cell in spec.cells if cell.label == "gram"}
+    assert kappas == {
+        "minatar/asterix": 1.0, "minatar/seaquest": 1.0, "minatar/breakout": 0.1, "minatar/freeway": 0.1,
+    }  # fmt: skip
+    assert spec.seeds == (0, 1)
+    own = {cell.label or str(cell.arm) for cell in spec.cells if cell.game.name == "minatar/breakout"}
+    assert own == {"dqn", "decor", "gram", "norm", "norm (matched)"}
+
+
+def test_the_norm_is_matched_in_the_game_that_is_judged(tmp_path):
+    def of_gram(norm):
+        return lambda run: norm if run.arm.kind == "gram" else norms(run)
+
+    invent(tmp_path / "a", tuning(*FOLDS), peaked, of_gram(2.5))
+    invent(tmp_path / "b", tuning(*FOLDS[::-1]), peaked, of_gram(3.0))
+    spec = parse_study(evaluation_study([tmp_path / "a", tmp_path / "b"]).text, "a test")
+    found = {cell.game.name: cell.arm.kappa for cell in spec.cells if cell.label == "norm (matched)"}
+    near = {"breakout": (4 / 2.5) ** 4, "freeway": (4 / 2.5) ** 4, "asterix": (4 / 3) ** 4, "seaquest": (4 / 3) ** 4}
+    assert found == pytest.approx({f"minatar/{game}": kappa for game, kappa in near.items()}, rel=1e-3)
+
+
+def test_where_no_study_trained_on_a_game_the_norm_is_matched_in_the_others(tmp_path):
+    invent(tmp_path / "a", tuning(*FOLDS), peaked, lambda run: 3.0 if run.arm.kind == "gram" else norms(run))
+    made = evaluation_study([tmp_path / "a"])
+    cells = parse_study(made.text, "a test").cells
+    (kappa,) = {cell.arm.kappa for cell in cells if cell.label == "norm (matched)"}
+    assert kappa == pytest.approx((4 / 3) ** 4, rel=1e-3)
+    assert "has the norm of gram 1 in minatar/breakout, minatar/freeway, for minatar/asterix" in "\n".join(made.remarks)
+
+
+def test_a_norm_that_the_grid_does_not_reach_is_said_and_left_out(folds):
+    made = evaluation_study(folds)  # gram:1.0 is at 2, norm:10.0 at 2.25
+    assert "norm at the norm of gram 1 in minatar/asterix is not reached by its grid" in "\n".join(made.remarks)
+    assert all(cell.label != "norm (matched)" for cell in parse_study(made.text, "a test").cells)
+
+
+def test_arms_that_are_asked_for_are_added_and_decor_may_be_left_out(folds):
+    made = evaluation_study(folds[:1], decor=False, also=("gram:10.24", "gram:1"), frames=77)
+    spec = parse_study(made.text, "a test")
+    assert spec.settings.frames == 77
+    assert spec.settings.n_step == 2
+    labels = {cell.label: cell.arm.kappa for cell in spec.cells if cell.arm.kind in ("gram", "decor")}
+    assert labels == {"gram": 1.0, "gram (10.24)": 10.24}
+
+
+def test_a_study_that_is_not_done_is_refused(folds):
+    (status,) = folds[0].rglob("minatar-breakout-gram-k1.0-s100/status.json")
+    status.write_text('{"state": "running", "agent_steps": 5, "reason": ""}')
+    with pytest.raises(UserError, match=r"run 'minatar-breakout-gram-k1.0-s100' in .* is running; finish the study"):
+        evaluation_study(folds)
+
+
+def test_studies_that_judge_the_same_game_are_refused(folds):
+    with pytest.raises(UserError, match="game 'minatar/asterix' is kept for evaluation by two studies"):
+        evaluation_study([folds[0], folds[0]])
+
+
+def test_the_command_writes_the_study_and_says_what_it_chose(folds, tmp_path, capsys):
+    out = tmp_path / "new" / "judge.toml"
+    assert main(["study", "choose", *map(str, folds), "--out", str(out), "--title", "Mine"]) == 0
+    said = capsys.readouterr().out
+    assert "gram 1 of 0.1: " in said
+    assert "norm 10 (an end of the grid) of" in said
+    spec = parse_study(out.read_text(), "a test")
+    assert spec.title == "Mine"
+    plan_of(spec)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "x.txt"], "--out is 'x.txt'; it must be the name of a .toml file"),
+        (["--out", "x.toml", "--frames", "-1"], "--frames is -1; it must be 0 or more"),
+        (["--out", "x.toml"], "holds no study; name the folder that was given as --out"),
+    ],
+)
+def test_bad_input_gets_one_line(tmp_path, capsys, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["study", "choose", str(tmp_path), *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "x.toml").exists()
+
+
+def test_choosing_needs_no_package_of_the_report(folds, tmp_path):
+    """A study is trained where there is neither polars nor scipy nor matplotlib, and the choice is made there."""
+    (tmp_path / "sitecustomize.py").write_text(
+        textwrap.dedent("""
+        import sys
+
+        class Absent:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] in ("matplotlib", "pandas", "plotly", "polars", "ray", "scipy"):
+                    raise ModuleNotFoundError(name=name)
+
+        sys.meta_path.insert(0, Absent())
+        """)
+    )
+    away = environment()
+    away["PYTHONPATH"] = os.pathsep.join([str(tmp_path), away["PYTHONPATH"]])
+    command = [sys.executable, "-m", "gramian", "study", "choose", *map(str, folds), "--out", str(tmp_path / "x.toml")]
+    done = subprocess.run(command, env=away, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
