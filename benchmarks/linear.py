@@ -17,10 +17,10 @@ from pathlib import Path
 import numba
 import numpy as np
 
+from gramian.compiled import kernel
 from gramian.files import replace_text
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm
 from gramian.linear.car import ACTIONS
-from gramian.linear.compiled import kernel
 from gramian.linear.kernels import Floats, Integers, add_rank_one_reduced, learn, single_sample, transform
 from gramian.linear.mountain_car import Case, MountainCar, simulate
 
