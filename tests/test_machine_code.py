@@ -40,6 +40,19 @@ def test_a_second_process_compiles_nothing_and_loads_the_kernels_that_are_called
     assert [printed(tmp_path), printed(tmp_path)] == [COMPILED, LOADED]
 
 
+def test_loaded_kernels_round_like_compiled_ones(tmp_path):
+    # A run on the edge of stability: one rounding more or less, and its episodes have other lengths.
+    program = """
+import numpy as np
+from gramian.linear.arms import Arm
+from gramian.linear.mountain_car import Case, MountainCar, simulate
+options, stop = MountainCar(quick=True).quickened(), np.zeros(1, dtype=bool)
+case = Case(0, Arm("plain", "single", 0.1), 0.9)
+print([simulate(options, case, run, stop, np.zeros((0, 3)))[0] for run in range(5)])
+"""
+    assert printed(tmp_path, program) == printed(tmp_path, program)
+
+
 def test_nothing_is_written_beside_the_sources(tmp_path):
     printed(tmp_path)
     package = Path(__file__).parents[1] / "src" / "gramian"
