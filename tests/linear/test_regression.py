@@ -54,6 +54,9 @@ def run_block(arm, alpha, *, d=2, runs=5, steps=300, rho=0.6, seed=0):
         distances,
         areas,
         diverged,
+        np.empty((9, d, runs)),
+        np.empty((d, d, runs)),
+        np.empty((9, runs)),
     )
     return x, second, sigma, A0, best, record, errors, distances, areas, diverged
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.linear.compiled import kernel
+from gramian.compiled import kernel
 from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import active_tiles, with_action
 from gramian.linear.kernels import (
@@ -77,7 +77,8 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
     capacity = reservoir.shape[0]
     place = seen if seen < capacity else int(rng.random() * (seen + 1))
     if place < capacity:
-        reservoir[place] = item
+        for i in range(item.size):  # assigning rows would compile seconds of code for a shape that does not fit
+            reservoir[place, i] = item[i]
 
 
 @kernel
@@ -87,6 +88,38 @@ def _active(tiles: Integers, action: int, per_action: int, place: Integers, out:
     if place.size > 0:
         for i in range(out.size):
             out[i] = place[out[i]]
+
+
+@kernel
+def _transform_all(
+    A: Floats, tiles: Integers, per_action: int, place: Integers, indices: Integers, values: Floats, n: int, Y: Floats
+) -> None:
+    """Set the first n columns of Y [actions, d] to every action's y; ``indices`` [k] is room for active features."""
+    for a in range(ACTIONS):
+        _active(tiles, a, per_action, place, indices)
+        transform(A, indices, values, Y[a, :n])
+
+
+@kernel
+def _action_values(
+    form: int,
+    w: Floats,
+    theta: Floats,
+    tiles: Integers,
+    per_action: int,
+    place: Integers,
+    indices: Integers,
+    values: Floats,
+    Y: Floats,
+    q: Floats,
+) -> None:
+    """Set q [actions] to the value of every action, from Y and θ [n] in the full form, from w in the others."""
+    for a in range(ACTIONS):
+        if form == FULL:
+            q[a] = np.dot(Y[a, : theta.size], theta)
+        else:
+            _active(tiles, a, per_action, place, indices)
+            q[a] = dot_active(w, indices, values)
 
 
 @kernel
@@ -135,16 +168,20 @@ def q_learning_run(
     tilings, together = offsets.shape[0], members.size > 0
     k = tilings if together else tilings * (1 + copies)
     n = 1 if together else w.size  # features, or classes so far
-    place = np.zeros(per_action * ACTIONS if together else 0, np.int64)
-    tiles_now, tiles_next = np.empty(tilings, np.int64), np.empty(tilings, np.int64)
-    indices, others = np.empty(k, np.int64), np.empty(k, np.int64)
-    values, state = np.full(k, math.sqrt(1.0 + copies) if together else 1.0), np.empty(2)
-    q, q_next = np.zeros(ACTIONS), np.zeros(ACTIONS)
     wide = w.size if form != PLAIN else 0
-    y, other, room = np.zeros(wide), np.zeros(wide), np.zeros((4, wide))
-    Y, Y_next = np.zeros((ACTIONS, wide)), np.zeros((ACTIONS, wide))  # y of every action, for the full form alone
+    # Few arrays of few kinds, cut into parts: code that makes arrays takes long to compile.
+    integers = np.zeros(2 * tilings + k + (per_action * ACTIONS if together else 0), np.int64)
+    tiles_now, tiles_next, rest = integers[:tilings], integers[tilings : 2 * tilings], integers[2 * tilings :]
+    indices, place = rest[:k], rest[k:]
+    numbers = np.zeros(2 + 2 * ACTIONS + k)
+    state, q, q_next = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS : 2 + 2 * ACTIONS]
+    values = numbers[2 + 2 * ACTIONS :]
+    values[:] = math.sqrt(1.0 + copies) if together else 1.0
+    vectors = np.zeros((6 + 2 * ACTIONS, wide))
+    room, y, other = vectors[:4], vectors[4], vectors[5]
+    Y, Y_next = vectors[6 : 6 + ACTIONS], vectors[6 + ACTIONS :]  # y of every action, for the full form alone
     reads_y = form != PLAIN and (estimator != NONE or projected)
-    seen, steps_in_all = 0, 0
+    steps_in_all = 0
     lengths[:] = most_steps
     for episode in range(starts.size):
         if stop[0]:
@@ -154,13 +191,9 @@ def q_learning_run(
         active_tiles(state, low, high, scale, offsets, tiles_now)
         if together:
             n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
-        for a in range(ACTIONS):
-            _active(tiles_now, a, per_action, place, indices)
-            if form == FULL:
-                transform(A, indices, values, Y[a, :n])
-                q[a] = np.dot(Y[a, :n], theta[:n])
-            else:
-                q[a] = dot_active(w, indices, values)
+        if form == FULL:
+            _transform_all(A, tiles_now, per_action, place, indices, values, n, Y)
+        _action_values(form, w, theta[:n], tiles_now, per_action, place, indices, values, Y, q)
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
@@ -174,13 +207,10 @@ def q_learning_run(
             best_next = 0.0
             if position < GOAL:
                 best_next = -np.inf
+                if form == FULL:
+                    _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
+                _action_values(form, w, theta[:n], tiles_next, per_action, place, indices, values, Y_next, q_next)
                 for a in range(ACTIONS):
-                    _active(tiles_next, a, per_action, place, indices)
-                    if form == FULL:
-                        transform(A, indices, values, Y_next[a, :n])
-                        q_next[a] = np.dot(Y_next[a, :n], theta[:n])
-                    else:
-                        q_next[a] = dot_active(w, indices, values)
                     best_next = max(best_next, q_next[a])
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
@@ -189,18 +219,18 @@ def q_learning_run(
             _active(tiles_now, action, per_action, place, indices)
             term = estimator
             if form == FULL:
-                y[:n] = Y[action, :n]
+                for j in range(n):
+                    y[j] = Y[action, j]
             elif reads_y:
                 transform(A, indices, values, y[:n])
             if estimator == TWO_SAMPLE:
+                seen = steps_in_all - 1
                 if seen == 0:
                     term = NONE
                 else:
                     drawn = int(rng.random() * min(seen, reservoir.shape[0]))
-                    others[:] = reservoir[drawn]
-                    transform(A, others, values, other[:n])
+                    transform(A, reservoir[drawn], values, other[:n])
                 keep_in_reservoir(reservoir, indices, seen, rng)
-                seen += 1
             learn(
                 form,
                 term,
@@ -231,14 +261,9 @@ def q_learning_run(
                         shared += 1.0 + copies
                 for j in range(n):
                     Y_next[action, j] += shared * room[1, j]
-            for a in range(ACTIONS):
-                _active(tiles_next, a, per_action, place, indices)
-                if form == FULL:
-                    if projected:
-                        transform(A, indices, values, Y_next[a, :n])
-                    q[a] = np.dot(Y_next[a, :n], theta[:n])
-                else:
-                    q[a] = dot_active(w, indices, values)
+            if form == FULL and projected:
+                _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
+            _action_values(form, w, theta[:n], tiles_next, per_action, place, indices, values, Y_next, q)
             tiles_now, tiles_next = tiles_next, tiles_now
             Y, Y_next = Y_next, Y
     return FINISHED

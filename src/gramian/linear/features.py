@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.compiled import kernel
 from gramian.errors import UserError
-from gramian.linear.compiled import kernel
 from gramian.linear.kernels import Floats, Integers
 
 

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.linear.compiled import exact_kernel, kernel
+from gramian.compiled import exact_kernel, kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.linear.compiled import kernel
+from gramian.compiled import kernel
 from gramian.linear.kernels import (
     FULL,
     NONE,
@@ -167,6 +167,9 @@ def regression_block(
     distances: Floats,
     areas: Floats,
     diverged: NDArray[np.bool_],
+    vectors: Floats,
+    S: Floats,
+    room: Floats,
 ) -> None:
     """Learn the labels xᵀw* from x [steps, d, B], one sample a step and run, starting from A [d, d, B] and θ = 1.
 
@@ -175,15 +178,18 @@ def regression_block(
     without A, and once the run has diverged). ``areas`` [B] receives the mean error over the values before each step:
     the area under the learning curve, divided by its length. ``second`` [steps, d, B] are the independent samples of
     the two-sample estimator.
+
+    ``vectors`` [9, d, B], ``S`` [d, d, B] and ``room`` [9, B] hold what lasts no longer than the run: a kernel that
+    made these arrays itself would take a second longer to compile.
     """
     steps, d, runs = x.shape
-    w, theta, S = np.zeros((d, runs)), np.ones((d, runs)), np.zeros((d, d, runs))
+    vectors[:] = 0.0
+    S[:] = 0.0
+    w, theta, y, other, v, u = vectors[0], vectors[1], vectors[2], vectors[3], vectors[4], vectors[5]
+    first, last, weights = vectors[6], vectors[7], vectors[8] if form == FULL else vectors[0]
+    turn, delta, error = room[3:7], room[7], room[8]
+    theta[:] = 1.0
     _contract(A, theta, False, w)
-    y, other, v, u = np.zeros((d, runs)), np.zeros((d, runs)), np.zeros((d, runs)), np.zeros((d, runs))
-    weights, room, turn, delta = w, np.zeros((3, runs)), np.zeros((4, runs)), np.zeros(runs)
-    error, first, last = np.zeros(runs), np.zeros((d, runs)), np.zeros((d, runs))
-    if form == FULL:
-        weights = np.zeros((d, runs))
     reads_y = form == FULL or (form == REDUCED and (estimator != NONE or projected))
     shrink = lam * (d - 1.0) / float(d) ** 3 if form == PLAIN and estimator == SINGLE else 0.0
     rate = alpha * d if form == REDUCED else alpha
@@ -204,14 +210,12 @@ def regression_block(
             if diverged[b]:
                 error[b] = ERROR_CAP
         if point < record.size and record[point] == step:
-            errors[point] = error
-            if form == PLAIN:
-                distances[point] = np.nan
-            else:
+            if form != PLAIN:
                 distance_from_orthogonal(A, distances[point])
-                for b in range(runs):
-                    if diverged[b] or not distances[point, b] < ERROR_CAP:
-                        distances[point, b] = np.nan
+            for b in range(runs):
+                errors[point, b] = error[b]
+                if form == PLAIN or diverged[b] or not distances[point, b] < ERROR_CAP:
+                    distances[point, b] = np.nan
             point += 1
         if step == steps:
             break

@@ -149,6 +149,7 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
     shape = (len(options.rhos), len(listed))
     errors, distances = (np.empty((*shape, len(points), len(runs))) for _ in range(2))
     areas, diverged = np.empty((*shape, len(runs))), np.empty((*shape, len(runs)), dtype=bool)
+    room = np.empty((9, d, len(runs))), np.empty((d, d, len(runs))), np.empty((9, len(runs)))
     for r, rho in enumerate(options.rhos):
         L = np.linalg.cholesky(covariance(rho))
         x, x_second = (np.ascontiguousarray(np.einsum("ij,tjb->tib", L, part)) for part in (z, second))
@@ -172,6 +173,7 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
                 distances[r, c],
                 areas[r, c],
                 diverged[r, c],
+                *room,
             )
     return {
         **_moments("errors", errors),

@@ -1,0 +1,41 @@
+"""How the kernels of this package are compiled, and where their machine code is kept (`gramian.machine_code`)."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+
+from gramian.machine_code import keep
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+"""Sums may be reordered, so that they vectorise; infinities and NaN keep their meaning: divergence is a result."""
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile ``function`` with numba: without the interpreter lock, so that runs go over the cores in threads.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def total(n):
+    ...     return n * (n + 1) // 2
+    >>> total(4)
+    10
+    """
+    return cast("Kernel", keep(numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)))
+
+
+def exact_kernel(function: Kernel) -> Kernel:
+    """Compile ``function`` like `kernel`, but keep every operation in the order and rounding that is written.
+
+    Examples
+    --------
+    >>> @exact_kernel
+    ... def left(a, b):
+    ...     return (a + b) - a
+    >>> left(1e16, 1.0)
+    0.0
+    """
+    return cast("Kernel", keep(numba.njit(nogil=True, error_model="numpy")(function)))
