@@ -1,6 +1,6 @@
 """Asterix: enemies and gold cross eight lanes; the player takes the gold and must not be touched by an enemy."""
 
-from gramian.deep.environments.minatar_games.compiled import exact_kernel
+from gramian.compiled import exact_kernel
 from gramian.deep.environments.minatar_games.mersenne import Random, draw_below, draw_uniform
 from gramian.deep.environments.minatar_games.rows import (
     CELLS,

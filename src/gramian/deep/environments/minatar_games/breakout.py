@@ -1,6 +1,6 @@
 """Breakout: a paddle returns a ball that takes one brick at a time out of a wall of three rows."""
 
-from gramian.deep.environments.minatar_games.compiled import exact_kernel
+from gramian.compiled import exact_kernel
 from gramian.deep.environments.minatar_games.mersenne import Random, draw_below
 from gramian.deep.environments.minatar_games.rows import (
     CELLS,

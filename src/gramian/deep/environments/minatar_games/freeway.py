@@ -1,6 +1,6 @@
 """Freeway: a chicken crosses eight lanes of cars as often as it can before the time is up."""
 
-from gramian.deep.environments.minatar_games.compiled import exact_kernel
+from gramian.compiled import exact_kernel
 from gramian.deep.environments.minatar_games.mersenne import Random, draw_below, draw_uniform
 from gramian.deep.environments.minatar_games.rows import (
     CELLS,

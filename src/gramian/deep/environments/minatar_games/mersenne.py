@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.environments.minatar_games.compiled import exact_kernel
+from gramian.compiled import exact_kernel
 
 Random: TypeAlias = NDArray[np.uint32]
 

@@ -7,7 +7,7 @@ of its herd that is its equal in all fields, and so do we; its twin is then move
 
 import numpy as np
 
-from gramian.deep.environments.minatar_games.compiled import exact_kernel
+from gramian.compiled import exact_kernel
 from gramian.deep.environments.minatar_games.mersenne import Random, draw_below, draw_uniform
 from gramian.deep.environments.minatar_games.rows import (
     CELLS,

@@ -3,7 +3,7 @@
 Aliens, shots and bombs are ten rows of bits each; column x is bit x.
 """
 
-from gramian.deep.environments.minatar_games.compiled import exact_kernel
+from gramian.compiled import exact_kernel
 from gramian.deep.environments.minatar_games.mersenne import Random
 from gramian.deep.environments.minatar_games.rows import (
     CELLS,
