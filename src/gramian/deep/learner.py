@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gramian.deep.arms import Arm, Arms
+from gramian.deep.backward import HostGradients
 from gramian.deep.batch import Batch
 from gramian.deep.diagnostics import diagnose
 from gramian.deep.layout import Layout
@@ -116,6 +117,12 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
     """
     targets = objective.targets(layout.views(state.online), layout.views(state.target), batch)
     gradients, losses = objective.gradients(layout, state.online, targets, batch)
+    descend(adam, state, gradients, losses)
+    return losses
+
+
+def descend(adam: Adam, state: State, gradients: Tensor, losses: Losses) -> None:
+    """The part of `update` that follows the gradients ``[P, N]``: Adam, and the marks of runs that diverged."""
     with torch.no_grad():
         norms = torch.linalg.vector_norm(gradients, dim=1)
         # The penalty's value is not looked at, so that a compiler need not make it: its gradient overflows sooner.
@@ -126,7 +133,6 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
         # A sum is finite only where all its terms are.
         finite &= state.online.sum(1).isfinite()
         state.diverged_at.copy_(torch.where((state.diverged_at < 0) & ~finite, state.updates, state.diverged_at))
-    return losses
 
 
 class Learner:
@@ -215,6 +221,8 @@ class Learner:
             updates=torch.zeros((), dtype=torch.int64, device=device),
             diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
         )
+        on_host = online.device.type == "cpu"
+        self._by_hand = HostGradients(self.objective, self.layout, online, self.state.target) if on_host else None
         self._updates = 0  # the same number as state.updates, known without asking the device
         self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
         # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
@@ -281,7 +289,12 @@ class Learner:
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
-        losses = update(self.objective, self.adam, self.layout, self.state, batch)
+        if self._by_hand is None:
+            losses = update(self.objective, self.adam, self.layout, self.state, batch)
+        else:
+            with torch.no_grad():
+                losses = self._by_hand.compute(batch)
+                descend(self.adam, self.state, self._by_hand.rows, losses)
         self.count_update()
         return losses
 

@@ -36,6 +36,8 @@ _CONVOLUTIONS: dict[Kind, tuple[tuple[int, int, int], ...]] = {
 }
 _CHANNELS_LAST_FROM = 8
 """Images from which on it pays, on a CPU, to put their channels last."""
+NORM_EPSILON = 1e-5
+"""Added to the variance in a normalisation."""
 _HIDDEN_LAYERS: dict[Kind, int] = {"nature": 1, "minatar": 1, "mlp": 2}
 
 
@@ -89,6 +91,21 @@ class NetworkSpec:
         for filters, size, stride in _CONVOLUTIONS[self.kind]:
             channels, sides = filters, [max(0, (side - size) // stride + 1) for side in sides]
         return channels * math.prod(sides)
+
+
+class Layer(NamedTuple):
+    """A hidden layer that did its work, as its backward pass needs it."""
+
+    name: str
+    """Of its parameters, for instance ``body.conv1``."""
+    inputs: Tensor
+    """What it saw."""
+    outputs: Tensor
+    """What it gave, rectified."""
+    stride: int
+    """Of a convolution; 0 of a hidden layer that sees everything."""
+    normalised: tuple[Tensor, Tensor, Tensor] | None
+    """Where there is a normalisation: what went into it, the means and the inverse deviations."""
 
 
 class QOutput(NamedTuple):
@@ -210,7 +227,9 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
         x = population_linear(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
         if spec.layer_norm:
             gain, shift = parameters[f"{name}.norm.weight"], parameters[f"{name}.norm.bias"]
-            x = functional.layer_norm(x, (spec.features_dim,)) * gain.unsqueeze(1) + shift.unsqueeze(1)
+            x = functional.layer_norm(x, (spec.features_dim,), eps=NORM_EPSILON) * gain.unsqueeze(1) + shift.unsqueeze(
+                1
+            )
         x = x.relu()
     return QOutput(population_linear(x, parameters["head.weight"], parameters["head.bias"]), x)
 
@@ -240,8 +259,10 @@ def by_run(parameters: Parameters) -> list[Parameters]:
     return [dict(zip(parameters, tensors, strict=True)) for tensors in runs]
 
 
-def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor) -> QOutput:
+def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record: list[Layer] | None = None) -> QOutput:
     """Q-values ``[B, A]`` and features ``[B, d]`` of one run, from its `by_run` parameters; for CPUs.
+
+    ``record``, where it is given, takes the hidden layers in, in their order (`gramian.deep.backward`).
 
     Examples
     --------
@@ -254,16 +275,23 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor) -> QOu
     if channels_last:
         x = x.contiguous(memory_format=torch.channels_last)
     for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
-        weight = own[f"body.conv{number}.weight"]
+        name, seen, weight = f"body.conv{number}", x, own[f"body.conv{number}.weight"]
         if channels_last:
             weight = weight.contiguous(memory_format=torch.channels_last)
-        x = functional.conv2d(x, weight, own[f"body.conv{number}.bias"], stride).relu()
+        x = functional.conv2d(x, weight, own[f"{name}.bias"], stride).relu_()
+        if record is not None:
+            record.append(Layer(name, seen, x, stride, None))
     x = x.flatten(1)
     for name in _hidden_names(spec):
+        seen, normalised = x, None
         x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
         if spec.layer_norm:
-            x = functional.layer_norm(x, (spec.features_dim,), own[f"{name}.norm.weight"], own[f"{name}.norm.bias"])
-        x = x.relu()
+            raw, gain, shift = x, own[f"{name}.norm.weight"], own[f"{name}.norm.bias"]
+            x, mean, inverse = torch.native_layer_norm(raw, (spec.features_dim,), gain, shift, NORM_EPSILON)
+            normalised = raw, mean, inverse
+        x = x.relu_()
+        if record is not None:
+            record.append(Layer(name, seen, x, 0, normalised))
     return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
 
 
