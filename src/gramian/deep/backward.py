@@ -6,7 +6,7 @@ gradient of a run's loss J with respect to ·, for a batch of B samples in rows,
 
 | layer | forward | backward |
 | --- | --- | --- |
-| TD loss, Huber | mean ℓ(δ), δ = Q(s, a) - y | ∂Q(s, a) = clip(δ, -1, 1)/B, or 2δ/B for the square; 0 for other actions |
+| TD loss | mean ℓ(δ), δ = Q(s, a) - y | ∂Q(s, a) = clip(δ, -1, 1)/B for Huber's ℓ, 2δ/B for the square |
 | penalty | κ · penalty(φ) | ∂φ += κ · gradient, in closed form (`gramian.deep.slopes`) |
 | ``dr3`` | κ · mean φ(s)·φ(s') | ∂φ(s) += κφ(s')/B, ∂φ(s') = κφ(s)/B |
 | linear | y = xWᵀ + b | ∂W = ∂yᵀx, ∂b = Σ_rows ∂y, ∂x = ∂y W |
@@ -168,9 +168,7 @@ def backward(
         weight = own[f"{layer.name}.weight"]
         if layer.stride:
             slope, weight_slope, bias_slope = torch.ops.aten.convolution_backward(
-                slope,
-                layer.inputs,
-                weight,
+                *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (slope, layer.inputs, weight)),
                 [len(weight)],
                 [layer.stride] * 2,
                 [0, 0],

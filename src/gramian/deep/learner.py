@@ -135,6 +135,22 @@ def descend(adam: Adam, state: State, gradients: Tensor, losses: Losses) -> None
         state.diverged_at.copy_(torch.where((state.diverged_at < 0) & ~finite, state.updates, state.diverged_at))
 
 
+def descend_by_run(adam: Adam, state: State, gradients: Tensor, losses: Losses) -> None:
+    """`descend` on a CPU, which asks and decides run by run."""
+    norms, td = torch.linalg.vector_norm(gradients, dim=1).tolist(), losses.components["td"].tolist()
+    number = int(state.updates.add_(1))
+    for run, diverged_at in enumerate(state.diverged_at.tolist()):
+        finite = math.isfinite(norms[run]) and math.isfinite(td[run])
+        if finite and diverged_at < 0:
+            online = state.online[run]
+            adam.step_run(
+                online, gradients[run], state.mean[run], state.square[run], run=run, number=number, norm=norms[run]
+            )
+            finite = math.isfinite(online.sum())
+        if not finite and diverged_at < 0:
+            state.diverged_at[run] = number
+
+
 class Learner:
     """A population of P runs that act and learn.
 
@@ -294,7 +310,7 @@ class Learner:
         else:
             with torch.no_grad():
                 losses = self._by_hand.compute(batch)
-                descend(self.adam, self.state, self._by_hand.rows, losses)
+                descend_by_run(self.adam, self.state, self._by_hand.rows, losses)
         self.count_update()
         return losses
 
