@@ -275,7 +275,7 @@ class Ours:
         self._prefill = config.settings.prefill_agent_steps
         self._steps = work.runs * work.envs_per_run
         self._runs = work.runs
-        self.trainer = Trainer(config, make_environments(config), device=work.device)
+        self.trainer = Trainer(config, make_environments(config, device=work.device), device=work.device)
 
     def fill(self) -> None:
         """See `Contestant.fill`."""
@@ -347,7 +347,7 @@ def our_environments(work: Workload) -> Alone:
     """The package's environments alone."""
     from gramian.deep.trainer import make_environments
 
-    environments = make_environments(work.config)
+    environments = make_environments(work.config, device=work.device)
     environments.reset()
     return Alone(environments.step, environments.shape, int(environments.actions[0]))
 

@@ -1,4 +1,4 @@
-"""Agent steps per second of the environments: Atari beside the bare vector environment, and the games in Python.
+"""Agent steps per second of the environments: Atari beside the bare vector environment, MinAtar and CartPole.
 
 The bare vector environment starts its games by itself, without a seed, so that its episodes depend on those before
 them and cannot be played again. The ratio says what episodes that are a function of their seeds cost.

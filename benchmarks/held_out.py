@@ -26,7 +26,7 @@ def measure(game: str, preset: str, runs: int, steps: int, device: torch.device)
     """One line: seconds of gathering and of a measurement, and the share of the training's time."""
     settings = replace(load_preset(preset), prefill_agent_steps=500, replay_capacity=4000)
     config = Config(preset, settings, population([game], [Arm("gram", 10.24)], list(range(runs))))
-    trainer = Trainer(config, make_environments(config), device=device)
+    trainer = Trainer(config, make_environments(config, device=device), device=device)
     while trainer.agent_steps < WARM_UP_AGENT_STEPS:
         trainer.step()
     begin = _now(device)

@@ -31,6 +31,7 @@ def copy(tmp_path):
         ("penalties.py", "import rich"),
         ("attach.py", "import gramian.deep.learner"),
         ("deep/learner.py", "import scipy"),
+        ("deep/learner.py", "import numba"),
         ("errors.py", "import gramian.files"),
     ],
 )
@@ -77,3 +78,12 @@ def test_the_training_path_loads_nothing_heavy():
         "import gramian.deep.commands, gramian.deep.environments.atari, gramian.deep.environments.minatar"
     )
     assert not loaded & HEAVY
+
+
+def test_atari_is_trained_without_numba(tmp_path):
+    command = ["train", "--game", "pong", "--arm", "dqn", "--preset", "tiny", "--device", "cpu"]
+    script = (
+        "import sys; sys.modules['numba'] = None; from gramian.cli import main; "
+        f"sys.exit(main({[*command, '--out', str(tmp_path / 'out')]!r}))"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)

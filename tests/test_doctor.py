@@ -141,7 +141,7 @@ def test_minatar_that_does_not_play(monkeypatch, without, capsys):
     monkeypatch.setattr(doctor, "CHECKS", {"minatar": doctor.check_minatar})
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out.startswith("wrong  minatar        OSError: libcudart.so")
-    without("minatar")
+    without("numba")
     assert doctor.check_minatar().state == "skip"
 
 

@@ -75,7 +75,7 @@ def test_a_wrong_game_name_gets_the_right_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("missing", "command"), [("tyro", "train"), ("polars", "demo"), ("numba", "regression"), ("minatar", "train")]
+    ("missing", "command"), [("tyro", "train"), ("polars", "demo"), ("numba", "regression"), ("numba", "train")]
 )
 def test_a_missing_extra_is_named_with_the_command_that_installs_it(missing, command, tmp_path):
     rest = {"train": ["--game", "minatar/breakout", "--arm", "dqn"]}.get(command, [])

@@ -27,7 +27,7 @@ TESTED_PYTHONS = ((3, 11), (3, 12))
 OLDEST_TORCH = (2, 6)
 EXTRAS: dict[str, tuple[str, ...]] = {
     "lab": (
-        "ale_py", "gymnasium", "imageio_ffmpeg", "matplotlib", "minatar", "numba", "PIL", "plotly", "polars", "rich",
+        "ale_py", "gymnasium", "imageio_ffmpeg", "matplotlib", "numba", "PIL", "plotly", "polars", "rich",
         "safetensors", "scipy", "tomli_w", "tyro",
     ),
     "ray": ("ray",),
@@ -163,7 +163,7 @@ def check_emulator() -> Finding:
 
 def check_minatar() -> Finding:
     """MinAtar plays."""
-    if importlib.util.find_spec("minatar") is None:
+    if importlib.util.find_spec("numba") is None:
         return _needs_lab()
     import numpy as np
 

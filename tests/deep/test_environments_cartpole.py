@@ -85,9 +85,43 @@ def test_send_and_recv_alternate():
     environments.send(np.zeros((2, 2), np.int64))
     with pytest.raises(RuntimeError, match="actions were sent before"):
         environments.send(np.zeros((2, 2), np.int64))
-    with pytest.raises(RuntimeError, match="undefined between send and recv"):
-        environments.state()
     assert environments.recv().rewards.sum() == 4
+
+
+def test_actions_under_way_are_no_part_of_the_state():
+    environments, again = make(), make()
+    environments.reset()
+    again.reset()
+    actions = random_actions(environments, 9)
+    for action in actions[:8]:
+        environments.step(action)
+    before = environments.state()
+    environments.send(actions[8])
+    state = environments.state()
+    for name, array in before.items():
+        np.testing.assert_array_equal(state[name], array)
+    again.send(actions[0])  # which restoring makes away with
+    again.restore(state)
+    np.testing.assert_array_equal(again.step(actions[8]).frames, environments.recv().frames)
+
+
+def test_parts_play_as_the_whole_does():
+    whole, divided = make(runs=3), Environments([CARTPOLE] * 3, [0, 1, 2], 2, parts=2)
+    assert divided.parts == (slice(0, 1), slice(1, 3))
+    np.testing.assert_array_equal(whole.reset().frames, divided.reset().frames)
+    ended = 0
+    for action in random_actions(whole, 100):
+        expected = whole.step(action)
+        divided.send(action[1:], 1)
+        divided.send(action[:1], 0)
+        divided.recv(0)
+        found = divided.recv(1)
+        for field in ("frames", "started", "rewards", "terminated", "truncated"):
+            np.testing.assert_array_equal(getattr(found, field), getattr(expected, field))
+        ended += int(expected.started.sum())
+    assert ended > 6
+    with pytest.raises(ValueError, match="2 runs cannot be divided into 3 parts"):
+        Environments([CARTPOLE] * 2, [0, 1], parts=3)
 
 
 def test_a_state_of_other_environments_or_settings_is_refused():

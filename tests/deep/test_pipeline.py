@@ -9,6 +9,7 @@ import torch
 
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
+from gramian.deep.environments import Environments
 from gramian.deep.graphs import compare
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, LearnerConfig
@@ -33,13 +34,55 @@ def config(envs_per_run=1, game="minatar/breakout", preset="minatar"):
     return Config(preset, settings, population([game], [Arm("dqn"), Arm("gram", 0.1)], [0, 1]))
 
 
-def trained(settings, **options):
-    trainer = Trainer(settings, make_environments(settings), dtype=torch.float64, **options)
+def trained(settings, environments=None, **options):
+    trainer = Trainer(settings, environments or make_environments(settings), dtype=torch.float64, **options)
     episodes = []
     while not trainer.done:
         episodes += trainer.step()
     trainer.close()
     return trainer, episodes
+
+
+def divided(settings):
+    runs = settings.runs
+    return Environments(
+        [run.game for run in runs],
+        [run.seed for run in runs],
+        settings.settings.envs_per_run,
+        settings.settings.environment,
+        parts=2,
+    )
+
+
+@pytest.mark.parametrize(("game", "preset"), [("minatar/breakout", "minatar"), ("breakout", "author")])
+def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset):
+    settings = config(game=game, preset=preset)
+    if preset == "author":  # whose network is large
+        settings = replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
+    whole, episodes = trained(settings)
+    parts, same = trained(settings, divided(settings))
+    assert same == episodes
+    assert parts.updates == whole.updates
+    assert torch.equal(parts.learner.state.online, whole.learner.state.online)
+    assert torch.equal(parts.pipeline.acting, whole.pipeline.acting)
+
+
+def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way():
+    settings = config()
+    whole, _ = trained(settings)
+    first = Trainer(settings, divided(settings), dtype=torch.float64)
+    for _ in range(250):
+        first.step()
+    state, runs = first.state(), first.run_states()
+    segments = [part for _, _, part in first.segments(None)]
+    for environments in (divided(settings), make_environments(settings)):
+        second = Trainer(settings, environments, dtype=torch.float64)
+        for _ in range(3):
+            second.step()
+        second.restore(state, runs, segments)
+        while not second.done:
+            second.step()
+        assert torch.equal(second.learner.state.online, whole.learner.state.online)
 
 
 @needs_cuda
@@ -49,7 +92,9 @@ def trained(settings, **options):
 def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, envs_per_run, replay_device):
     settings = config(envs_per_run)
     on_host, episodes = trained(settings)
-    on_device, same = trained(settings, device="cuda", replay_device=replay_device, execution=execution)
+    on_device, same = trained(
+        settings, divided(settings), device="cuda", replay_device=replay_device, execution=execution
+    )
     assert same == episodes
     assert on_device.updates == on_host.updates
     torch.testing.assert_close(on_device.learner.state.online.cpu(), on_host.learner.state.online, rtol=0, atol=1e-9)
@@ -108,9 +153,9 @@ def test_the_actors_get_the_weights_of_one_update_when_the_next_one_begins():
     used = []
     act = trainer.pipeline.act
 
-    def watched(epsilon, agent_step):
+    def watched(*arguments):
         used.append(trainer.pipeline.acting.clone())
-        return act(epsilon, agent_step)
+        return act(*arguments)
 
     trainer.pipeline.act = watched
     while trainer.updates < 4:
@@ -126,7 +171,7 @@ def test_the_actors_get_the_weights_of_one_update_when_the_next_one_begins():
 
 
 def test_the_fields_of_a_transition_lie_in_one_piece_of_memory_without_overlapping():
-    transition = Transition(FrameStack(ObservationSpec((5, 7), np.uint8, 4), (3, 2)))
+    transition = Transition(ObservationSpec((5, 7), np.uint8, 4), (3, 2))
     for number, field in enumerate(transition.fields.values(), start=1):
         field.fill_(number)
     for number, field in enumerate(transition.fields.values(), start=1):

@@ -65,10 +65,10 @@ def measure(
     )
     config = replace(config, settings=settings)
     report("environments alone")
-    emulator = _emulator_rate(make_environments(config, threads), seconds)
+    emulator = _emulator_rate(make_environments(config, threads, device), seconds)
     began = time.perf_counter()
     report("first updates: compiling")
-    trainer = Trainer(config, make_environments(config, threads), device=device, execution=execution)
+    trainer = Trainer(config, make_environments(config, threads, device), device=device, execution=execution)
     try:
         prefill = 0.0
         while trainer.updates < 1:

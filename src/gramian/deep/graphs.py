@@ -22,6 +22,10 @@ WARM_UP = 3
 """Calls before a recording: the first ones compile and load libraries, which cannot be recorded."""
 
 
+def nothing() -> None:
+    """No work."""
+
+
 def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> Execution:
     """How to execute on ``device``; ``auto`` is ``compiled`` on CUDA and ``eager`` on the CPU.
 
@@ -44,7 +48,13 @@ def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> E
 
 
 def record(
-    function: Callable[[], object], changed: Sequence[Tensor], stream: torch.cuda.Stream, *, compiled: bool
+    function: Callable[[], object],
+    changed: Sequence[Tensor],
+    stream: torch.cuda.Stream,
+    *,
+    compiled: bool,
+    bring: Callable[[], object] = nothing,
+    take: Callable[[], object] = nothing,
 ) -> Callable[[], None]:
     """Record ``function`` as a CUDA graph on ``stream``; calling the result launches it on the current stream.
 
@@ -56,8 +66,16 @@ def record(
         The tensors that it changes, as far as anybody minds: they are put back, since a recording takes a few calls.
     compiled
         Compile the function first. Its operations are fused then, and rounded a little differently.
+    bring, take
+        Copies from and to page-locked memory of the host, before and after the function; they are recorded as they are.
     """
-    run = torch.compile(function, fullgraph=True, dynamic=False) if compiled else function
+    work = torch.compile(function, fullgraph=True, dynamic=False) if compiled else function
+
+    def run() -> None:
+        bring()
+        work()
+        take()
+
     before = [tensor.clone() for tensor in changed]
     stream.wait_stream(torch.cuda.current_stream(stream.device))
     with torch.cuda.stream(stream):

@@ -264,6 +264,7 @@ class Learner:
         agent_step: int | Tensor,
         stream: Stream = Stream.EXPLORE,
         weights: Tensor | None = None,
+        runs: slice = slice(None),
     ) -> Tensor:
         """ε-greedy actions: with probability ε any of the run's own actions, each as likely, else the best one.
 
@@ -281,6 +282,8 @@ class Learner:
             Which random numbers to use.
         weights
             Parameters ``[P, N]`` to act with; those of the online networks where they are not given.
+        runs
+            The runs that ``observations`` are of; P is their number then, in everything but the weights.
 
         Returns
         -------
@@ -289,19 +292,20 @@ class Learner:
         """
         if len(self._environments) != observations.shape[1]:
             self._environments = torch.arange(observations.shape[1], device=self._seeds.device)
-        random_bits = torch_bits(self._seeds, stream, agent_step, self._environments)
+        random_bits = torch_bits(self._seeds[runs], stream, agent_step, self._environments)
         # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
-        random_actions = torch_integers(random_bits, self.action_counts)
+        random_actions = torch_integers(random_bits, self.action_counts[runs])
         if not isinstance(epsilon, Tensor) and epsilon >= 1:  # in a prefill nobody needs the network
             return random_actions
         threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
-        return torch.where(torch_uniform(random_bits) < threshold, random_actions, self.greedy(observations, weights))
+        greedy = self.greedy(observations, weights, runs)
+        return torch.where(torch_uniform(random_bits) < threshold, random_actions, greedy)
 
     @torch.no_grad()
-    def greedy(self, observations: Tensor, weights: Tensor | None = None) -> Tensor:
+    def greedy(self, observations: Tensor, weights: Tensor | None = None, runs: slice = slice(None)) -> Tensor:
         """The best action of each run in each observation ``[P, E, *observation_shape]``, int64 ``[P, E]``."""
-        parameters = self.layout.views(self.state.online if weights is None else weights)
-        return self.objective.masked(forward(self.spec, parameters, observations).values).argmax(2)
+        parameters = self.layout.views((self.state.online if weights is None else weights)[runs])
+        return self.objective.masked(forward(self.spec, parameters, observations).values, runs).argmax(2)
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""

@@ -207,7 +207,7 @@ def provenance(device: torch.device, command: Sequence[str] | None = None) -> di
         "versions": {
             "python": platform.python_version(),
             "gramian": gramian.__version__,
-            **{name: _version(name) for name in ("torch", "numpy", "ale-py", "gymnasium", "minatar", "safetensors")},
+            **{name: _version(name) for name in ("torch", "numpy", "ale-py", "gymnasium", "numba", "safetensors")},
         },
         "hardware": {
             "machine": platform.machine(),

@@ -82,9 +82,9 @@ class Objective:
     td_loss: TDLoss
     double_q: bool
 
-    def masked(self, values: Tensor) -> Tensor:
-        """Q-values ``[P, B, A]`` with -∞ for the actions that a run does not have."""
-        return values if self.legal is None else values.masked_fill(~self.legal, -torch.inf)
+    def masked(self, values: Tensor, runs: slice = slice(None)) -> Tensor:
+        """Q-values ``[P, B, A]`` of ``runs`` with -∞ for the actions that a run does not have."""
+        return values if self.legal is None else values.masked_fill(~self.legal[runs], -torch.inf)
 
     @torch.no_grad()
     def targets(self, online: Parameters, target: Parameters, batch: Batch) -> Tensor:

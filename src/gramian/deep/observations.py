@@ -84,7 +84,7 @@ class FrameStack:
         self.frames = torch.zeros(*environments, spec.stack, *spec.frame_shape, dtype=spec.torch_dtype, device=device)
         """``[P, E, stack, *frame_shape]``, oldest first: all there is to save and restore."""
 
-    def push(self, frames: Tensor, started: Tensor) -> Tensor:
+    def push(self, frames: Tensor, started: Tensor, runs: slice = slice(None)) -> Tensor:
         """Add the newest frames and give the observations ``[P, E, *spec.shape]``.
 
         Parameters
@@ -93,12 +93,15 @@ class FrameStack:
             ``[P, E, *frame_shape]`` on the stack's device.
         started
             ``[P, E]``, bool: the frame is the first of its episode, so that zeros come before it.
+        runs
+            The runs that ``frames`` and ``started`` are of, all of them where it is not given.
         """
+        own = self.frames[runs]
         if self.spec.stack == 1:
-            self.frames.copy_(frames.unsqueeze(2))
+            own.copy_(frames.unsqueeze(2))
             return self.observations
-        keep = ~started.view(*started.shape, *(1,) * (self.frames.dim() - 2))
-        self.frames.copy_(torch.cat([self.frames[:, :, 1:] * keep, frames.unsqueeze(2)], dim=2))
+        keep = ~started.view(*started.shape, *(1,) * (own.dim() - 2))
+        own.copy_(torch.cat([own[:, :, 1:] * keep, frames.unsqueeze(2)], dim=2))
         return self.observations
 
     @property

@@ -13,6 +13,10 @@ With an update in every four steps, the actions of four steps in a row are thus 
 newest updates at the first of them and the newest one at the other three, where an agent that does one thing after the
 other would lack none. Nothing else is different, and on the host the same happens in the same order: a run is the same
 run everywhere.
+
+The runs may be divided into parts that act one after the other, so that the environments of one part play while the
+actors of another look. No number depends on it: a part acts as soon as its own environments are done, with the weights
+that it would have had later.
 """
 
 import math
@@ -20,6 +24,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,11 +34,11 @@ from torch import Tensor
 
 from gramian.deep.batch import Batch
 from gramian.deep.environments import cores
-from gramian.deep.graphs import Execution, record
+from gramian.deep.graphs import Execution, nothing, record
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
 from gramian.deep.networks import by_run, forward_run
-from gramian.deep.observations import FrameStack
+from gramian.deep.observations import FrameStack, ObservationSpec
 from gramian.deep.replay import Replay
 from gramian.deep.streams import Stream, bits, further, integers, uniform
 
@@ -42,7 +47,14 @@ _ALIGNMENT = 64
 
 
 class Transition:
-    """One step of all environments on its way to the replay: fields ``[P, E, …]`` that share one piece of memory.
+    """One step of a part's environments on its way to the replay: fields ``[P, E, …]`` in one piece of memory.
+
+    Parameters
+    ----------
+    spec
+        What an observation is.
+    environments
+        ``(P, E)``: the runs of the part, and the environments of each.
 
     Attributes
     ----------
@@ -54,8 +66,15 @@ class Transition:
         Apart, since they are rarely needed.
     """
 
-    def __init__(self, stack: FrameStack, device: torch.device | str = "cpu", *, pinned: bool = False) -> None:
-        environments, frame, dtype = stack.environments, stack.spec.frame_shape, stack.spec.torch_dtype
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        environments: tuple[int, int],
+        device: torch.device | str = "cpu",
+        *,
+        pinned: bool = False,
+    ) -> None:
+        frame, dtype = spec.frame_shape, spec.torch_dtype
         kinds = {
             "actions": ((), torch.int64),
             "rewards": ((), torch.float32),
@@ -94,6 +113,25 @@ class Transition:
         return cut
 
 
+def joined(transitions: Sequence[Transition]) -> dict[str, Tensor]:
+    """The fields of all parts together, in their order; final frames apart.
+
+    Examples
+    --------
+    >>> parts = [Transition(ObservationSpec((4,), np.float32, 1), (runs, 2)) for runs in (3, 1)]
+    >>> joined(parts)["frames"].shape
+    torch.Size([4, 2, 4])
+    """
+    if len(transitions) == 1:
+        return transitions[0].fields
+    return {name: torch.cat([part.fields[name] for part in transitions]) for name in transitions[0].fields}
+
+
+def joined_finals(transitions: Sequence[Transition]) -> Tensor:
+    """The final frames of all parts together."""
+    return transitions[0].final_frames if len(transitions) == 1 else torch.cat([t.final_frames for t in transitions])
+
+
 class Pipeline(ABC):
     """The device's side of a population: replay, what the actors see, and the learner.
 
@@ -105,23 +143,42 @@ class Pipeline(ABC):
         Of the runs.
     batch_size
         B.
+    parts
+        The runs that act together, as `Environments.parts` has them; all of them where it is not given.
     """
 
-    def __init__(self, learner: Learner, replay: Replay, stack: FrameStack, seeds: list[int], batch_size: int) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        replay: Replay,
+        stack: FrameStack,
+        seeds: list[int],
+        batch_size: int,
+        parts: Sequence[slice] = (),
+    ) -> None:
         self.learner, self.replay, self.stack = learner, replay, stack
         self.batch_size = batch_size
+        self.parts = tuple(parts) or (slice(0, stack.environments[0]),)
         self.acting = learner.state.online.clone()
         """Weights that the actors use, ``[P, N]``."""
         self.seeds = torch.tensor(seeds, dtype=torch.int64, device=replay.device)
-        self._transition = Transition(stack, pinned=stack.frames.is_cuda)
+        self._transitions = [
+            Transition(stack.spec, (runs.stop - runs.start, stack.environments[1]), pinned=stack.frames.is_cuda)
+            for runs in self.parts
+        ]
+        self._cut = [False] * len(self.parts)
 
     @abstractmethod
-    def act(self, epsilon: float, agent_step: int) -> NDArray[np.int64]:
-        """ε-greedy actions ``[P, E]`` in the current observations."""
+    def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
+        """ε-greedy actions of a part's runs in the current observations; of use until the part acts again."""
 
-    def observe(self, **outcome: NDArray[Any]) -> None:
-        """Take in what the actions led to (`Transition.fill`): into the replay, and as what the actors see next."""
-        self._observe(with_finals=self._transition.fill(**outcome))
+    def observe(self, part: int = 0, **outcome: NDArray[Any]) -> None:
+        """Take in what a part's actions led to (`Transition.fill`), as what its actors see next.
+
+        With the last part the step is complete, and goes into the replay.
+        """
+        self._cut[part] = self._transitions[part].fill(**outcome)
+        self._observe(part)
 
     @abstractmethod
     def draw(self) -> None:
@@ -132,8 +189,13 @@ class Pipeline(ABC):
         """Update the online weights on the batch drawn."""
 
     @abstractmethod
-    def _observe(self, *, with_finals: bool) -> None:
-        """Take the host's transition in."""
+    def _observe(self, part: int) -> None:
+        """Take the part's transition in from the host, and all of them if it is the last."""
+
+    def _add(self) -> None:
+        """Put the host's transitions into the replay."""
+        finals = joined_finals(self._transitions) if any(self._cut) else None
+        self.replay.add(**joined(self._transitions), final_frames=finals)
 
     def at_work(self) -> AbstractContextManager[object]:
         """The context in which `act`, `observe` and `draw` are called, to be entered once for a step."""
@@ -166,9 +228,15 @@ class HostPipeline(Pipeline):
     """A population on the CPU. With Atari's network and a second core, the learner has a thread of its own."""
 
     def __init__(
-        self, learner: Learner, replay: HostReplay, stack: FrameStack, seeds: list[int], batch_size: int
+        self,
+        learner: Learner,
+        replay: HostReplay,
+        stack: FrameStack,
+        seeds: list[int],
+        batch_size: int,
+        parts: Sequence[slice] = (),
     ) -> None:
-        super().__init__(learner, replay, stack, seeds, batch_size)
+        super().__init__(learner, replay, stack, seeds, batch_size, parts)
         self._batch = replay.empty_batch(batch_size)
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
@@ -185,22 +253,24 @@ class HostPipeline(Pipeline):
         """See :attr:`Pipeline.updates`."""
         return self.learner.updates if self._learning is None else self._begun
 
-    def act(self, epsilon: float, agent_step: int) -> NDArray[np.int64]:
+    def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
-        random_bits = further(self._keys, agent_step, self._environments)
-        actions = integers(random_bits, self._action_counts)
+        runs = self.parts[part]
+        random_bits = further(self._keys[runs], agent_step, self._environments)
+        actions = integers(random_bits, self._action_counts[runs])
         if epsilon >= 1:  # in a prefill nobody needs the network
             return actions
         with torch.no_grad():
-            seen = self.stack.observations
-            values = [forward_run(self.learner.spec, own, x).values for own, x in zip(self._actors, seen, strict=True)]
-            greedy = self.learner.objective.masked(torch.stack(values)).argmax(2).numpy()
+            actors = zip(self._actors[runs], self.stack.observations[runs], strict=True)
+            values = [forward_run(self.learner.spec, own, seen).values for own, seen in actors]
+            greedy = self.learner.objective.masked(torch.stack(values), runs).argmax(2).numpy()
         return np.where(uniform(random_bits) < epsilon, actions, greedy)
 
-    def _observe(self, *, with_finals: bool) -> None:
-        fields = self._transition.fields
-        self.replay.add(**fields, final_frames=self._transition.final_frames if with_finals else None)
-        self.stack.push(fields["frames"], fields["started"])
+    def _observe(self, part: int) -> None:
+        fields = self._transitions[part].fields
+        self.stack.push(fields["frames"], fields["started"], self.parts[part])
+        if part == len(self.parts) - 1:
+            self._add()
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
@@ -244,8 +314,9 @@ class DevicePipeline(Pipeline):
         seeds: list[int],
         batch_size: int,
         execution: Execution,
+        parts: Sequence[slice] = (),
     ) -> None:
-        super().__init__(learner, replay, stack, seeds, batch_size)
+        super().__init__(learner, replay, stack, seeds, batch_size, parts)
         device = learner.state.online.device
         self._device = device
         self._actors = torch.cuda.Stream(device, priority=-1)
@@ -253,11 +324,12 @@ class DevicePipeline(Pipeline):
         self._acted, self._drawn, self._learned = (torch.cuda.Event() for _ in range(3))
         self._on_host = isinstance(replay, HostReplay)
         # what travels, and its copies on the device
-        self._arrived = Transition(stack, device)
-        self._knobs = torch.zeros(2, dtype=torch.float64, pin_memory=True)
-        self._epsilon_and_step = torch.zeros(2, dtype=torch.float64, device=device)
-        self._actions = torch.zeros(stack.environments, dtype=torch.int64, pin_memory=True)
-        self._knob, self._action = self._knobs.numpy(), self._actions.numpy()
+        sizes = [(runs.stop - runs.start, stack.environments[1]) for runs in self.parts]
+        self._arrived = [Transition(stack.spec, size, device) for size in sizes]
+        self._knobs = [torch.zeros(2, dtype=torch.float64, pin_memory=True) for _ in sizes]
+        self._epsilon_and_step = torch.zeros(len(sizes), 2, dtype=torch.float64, device=device)
+        self._chosen = [torch.zeros(size, dtype=torch.int64, device=device) for size in sizes]
+        self._actions = [torch.zeros(size, dtype=torch.int64, pin_memory=True) for size in sizes]
         host_batch = replay.empty_batch(batch_size)
         self._drawn_batch = Batch(*(tensor.pin_memory() for tensor in host_batch)) if self._on_host else None
         self._batch = Batch(*(tensor.to(device) for tensor in host_batch))
@@ -270,15 +342,19 @@ class DevicePipeline(Pipeline):
         """See :meth:`Pipeline.at_work`."""
         return torch.cuda.stream(self._actors)
 
-    def act(self, epsilon: float, agent_step: int) -> NDArray[np.int64]:
+    def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`. Waits for the actions, and not for the learner."""
-        self._knob[:] = epsilon, agent_step
-        self._epsilon_and_step.copy_(self._knobs, non_blocking=True)
-        self._run("act", self._act, ())
-        self._actions.copy_(self._arrived.fields["actions"], non_blocking=True)
+        self._knobs[part].numpy()[:] = epsilon, agent_step
+        self._run(
+            f"act{part}",
+            partial(self._act, part),
+            (),
+            bring=lambda: self._epsilon_and_step[part].copy_(self._knobs[part], non_blocking=True),
+            take=lambda: self._actions[part].copy_(self._chosen[part], non_blocking=True),
+        )
         self._acted.record(self._actors)
         self._acted.synchronize()
-        return self._action
+        return self._actions[part].numpy()
 
     def begin(self, frames: NDArray[np.generic], started: NDArray[np.bool_]) -> None:
         """See :meth:`Pipeline.begin`."""
@@ -286,18 +362,24 @@ class DevicePipeline(Pipeline):
         self.learner.act(self.stack.observations, 1.0, 0)  # what it makes once is there before anything is compiled
         # Recording writes a few transitions ahead of the newest. In an empty replay they do no harm.
         with torch.cuda.stream(self._actors):
-            self._prepare("observe", self._take_in, (self.stack.frames, *self.replay.counters))
+            for part, (arrived, transition) in enumerate(zip(self._arrived, self._transitions, strict=True)):
+                self._prepare(
+                    f"observe{part}",
+                    partial(self._take_in, part),
+                    (self.stack.frames, *self.replay.counters),
+                    bring=partial(arrived.memory.copy_, transition.memory, non_blocking=True),
+                )
         self.settle()
 
-    def _observe(self, *, with_finals: bool) -> None:
-        self._arrived.memory.copy_(self._transition.memory, non_blocking=True)
+    def _observe(self, part: int) -> None:
+        if self._cut[part] and not self._on_host:
+            self._arrived[part].final_frames.copy_(self._transitions[part].final_frames, non_blocking=True)
+        self.launches[f"observe{part}"]()
+        if part < len(self.parts) - 1:
+            return
         if self._on_host:
-            finals = self._transition.final_frames if with_finals else None
-            self.replay.add(**self._transition.fields, final_frames=finals)
-        elif with_finals:
-            self._arrived.final_frames.copy_(self._transition.final_frames, non_blocking=True)
-        self.launches["observe"]()
-        if not self._on_host:
+            self._add()
+        else:
             self.replay.count()
 
     def draw(self) -> None:
@@ -329,16 +411,17 @@ class DevicePipeline(Pipeline):
         """See :meth:`Pipeline.settle`."""
         torch.cuda.synchronize(self._device)
 
-    def _act(self) -> None:
-        epsilon, agent_step = self._epsilon_and_step[0], self._epsilon_and_step[1].to(torch.int64)
-        actions = self.learner.act(self.stack.observations, epsilon, agent_step, weights=self.acting)
-        self._arrived.fields["actions"].copy_(actions)
+    def _act(self, part: int) -> None:
+        epsilon, agent_step = self._epsilon_and_step[part, 0], self._epsilon_and_step[part, 1].to(torch.int64)
+        runs = self.parts[part]
+        seen = self.stack.observations[runs]
+        self._chosen[part].copy_(self.learner.act(seen, epsilon, agent_step, weights=self.acting, runs=runs))
 
-    def _take_in(self) -> None:
-        fields = self._arrived.fields
-        if not self._on_host:
-            self.replay.write(**fields, final_frames=self._arrived.final_frames)
-        self.stack.push(fields["frames"], fields["started"])
+    def _take_in(self, part: int) -> None:
+        fields = self._arrived[part].fields
+        self.stack.push(fields["frames"], fields["started"], self.parts[part])
+        if part == len(self.parts) - 1 and not self._on_host:
+            self.replay.write(**joined(self._arrived), final_frames=joined_finals(self._arrived))
 
     def _draw(self) -> None:
         self.acting.copy_(self.learner.state.online)
@@ -349,16 +432,38 @@ class DevicePipeline(Pipeline):
         learner = self.learner
         update(learner.objective, learner.adam, learner.layout, learner.state, self._batch)
 
-    def _run(self, name: str, function: Callable[[], None], changed: Sequence[Tensor]) -> None:
+    def _run(
+        self,
+        name: str,
+        function: Callable[[], None],
+        changed: Sequence[Tensor],
+        bring: Callable[[], object] = nothing,
+        take: Callable[[], object] = nothing,
+    ) -> None:
         """Do a piece of work on the current stream."""
         if name not in self.launches:
-            self._prepare(name, function, changed)
+            self._prepare(name, function, changed, bring, take)
         self.launches[name]()
 
-    def _prepare(self, name: str, function: Callable[[], None], changed: Sequence[Tensor]) -> None:
+    def _prepare(
+        self,
+        name: str,
+        function: Callable[[], None],
+        changed: Sequence[Tensor],
+        bring: Callable[[], object] = nothing,
+        take: Callable[[], object] = nothing,
+    ) -> None:
         if self._execution == "eager":
-            self.launches[name] = function
+
+            def launch() -> None:
+                bring()
+                function()
+                take()
+
+            self.launches[name] = launch
         else:
             self.settle()
             stream = torch.cuda.current_stream(self._device)
-            self.launches[name] = record(function, changed, stream, compiled=self._execution == "compiled")
+            self.launches[name] = record(
+                function, changed, stream, compiled=self._execution == "compiled", bring=bring, take=take
+            )

@@ -246,7 +246,7 @@ class _Session:
         pick_execution(execution, self.device)
         self.checkpoint_replay, self.tensorboard, self.dtype = checkpoint_replay, tensorboard, dtype
         self.checkpoints = Checkpoints(folder, [run.name for run in config.runs])
-        self.environments = make_environments(config, threads)
+        self.environments = make_environments(config, threads, self.device)
         replay_bytes = bytes_needed(
             self.environments.observation,
             len(config.runs),

@@ -65,15 +65,21 @@ def network_spec(config: Config, observation: ObservationSpec, actions: int) -> 
     return NetworkSpec(kind, observation.shape, actions, settings.features_dim or FEATURES[kind], settings.layer_norm)
 
 
-def make_environments(config: Config, threads: int = 0) -> Environments:
-    """The environments of a population; ``threads`` step Atari's emulators, 0 takes one for each core."""
+def make_environments(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> Environments:
+    """The environments of a population whose learner is on ``device``.
+
+    ``threads`` processes play Atari, 0 takes one for each core. Beside a GPU its runs are divided in two parts: one
+    plays while the other is being thought about.
+    """
     settings, runs = config.settings, config.runs
+    beside_gpu = torch.device(device).type == "cuda" and runs[0].game.kind == "atari"
     return Environments(
         [run.game for run in runs],
         [run.seed for run in runs],
         settings.envs_per_run,
         settings.environment,
         threads,
+        parts=min(2, len(runs)) if beside_gpu else 1,
     )
 
 
@@ -152,9 +158,11 @@ class Trainer:
         self.execution = pick_execution(execution, self.device)
         self.pipeline: Pipeline
         if self.device.type == "cuda":
-            self.pipeline = DevicePipeline(learner, replay, stack, seeds, settings.batch_size, self.execution)
+            self.pipeline = DevicePipeline(
+                learner, replay, stack, seeds, settings.batch_size, self.execution, environments.parts
+            )
         elif isinstance(replay, HostReplay):
-            self.pipeline = HostPipeline(learner, replay, stack, seeds, settings.batch_size)
+            self.pipeline = HostPipeline(learner, replay, stack, seeds, settings.batch_size, environments.parts)
         else:
             raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
         self.agent_steps = 0
@@ -162,6 +170,8 @@ class Trainer:
         # Updates that fell due while a replay that was not saved filled up again; they are never made up for.
         self._dropped_updates = 0
         self._learns_from = 0
+        # by the number of the part: the actions that its environments are carrying out
+        self._under_way: dict[int, NDArray[np.int64]] = {}
         # the running games: their numbers, what they have brought so far and how long they have lasted
         self._games = np.zeros(self.environments.shape, np.int64)
         self._raw, self._clipped = np.zeros((2, *self.environments.shape))
@@ -301,6 +311,7 @@ class Trainer:
         self._raw[:] = state["raw_returns"].numpy()
         self._clipped[:] = state["clipped_returns"].numpy()
         self._lengths[:] = state["lengths"].numpy()
+        self._under_way.clear()
         self.agent_steps, self._dropped_updates, self._learns_from = state["counters"].tolist()
         if self.agent_steps and not len(segments):
             self._learns_from = self.agent_steps + self.config.settings.prefill_agent_steps
@@ -313,25 +324,44 @@ class Trainer:
 
     def _advance(self) -> tuple[Step, NDArray[np.float32]]:
         """One step of everything: what came of it, and the rewards as the learner sees them."""
-        settings, pipeline, environments = self.config.settings, self.pipeline, self.environments
-        actions = pipeline.act(self.epsilon, pipeline.replay.added)
-        environments.send(actions)
+        settings, environments = self.config.settings, self.environments
+        parts = len(environments.parts)
+        for part in range(parts):
+            if part not in self._under_way:
+                self._act(part)
         self._learn()
-        outcome = environments.recv()
-        rewards = np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
-        pipeline.observe(
-            actions=actions,
-            rewards=rewards,
-            terminal=outcome.terminated | outcome.life_lost if settings.terminal_on_life_loss else outcome.terminated,
-            truncated=outcome.truncated,
-            started=outcome.started,
-            frames=outcome.frames,
-            final_frames=outcome.final_frames,
-        )
-        self.agent_steps += settings.envs_per_run
+        after = self.agent_steps + settings.envs_per_run
+        for part in range(parts):
+            outcome = environments.recv(part)
+            self._observe(part, outcome)
+            # While the last part still plays, those before it go on to the next step.
+            if part < parts - 1 and after < self.config.agent_steps:
+                self._act(part, ahead=1)
+        self.agent_steps = after
         if self.done:  # no step comes after it
             self._learn()
-        return outcome, rewards
+        return outcome, np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
+
+    def _act(self, part: int, ahead: int = 0) -> None:
+        """Choose a part's actions, of the current step or so many steps ahead, and begin to carry them out."""
+        epsilon = epsilon_at(self.config.settings, self.agent_steps + ahead * self.config.settings.envs_per_run)
+        actions = self.pipeline.act(epsilon, self.pipeline.replay.added + ahead, part).copy()
+        self.environments.send(actions, part)
+        self._under_way[part] = actions
+
+    def _observe(self, part: int, outcome: Step) -> None:
+        settings, runs = self.config.settings, self.environments.parts[part]
+        rewards, terminated, life_lost = outcome.rewards[runs], outcome.terminated[runs], outcome.life_lost[runs]
+        self.pipeline.observe(
+            part,
+            actions=self._under_way.pop(part),
+            rewards=np.sign(rewards) if settings.clip_rewards else rewards,
+            terminal=terminated | life_lost if settings.terminal_on_life_loss else terminated,
+            truncated=outcome.truncated[runs],
+            started=outcome.started[runs],
+            frames=outcome.frames[runs],
+            final_frames=outcome.final_frames[runs],
+        )
 
     def _learn(self) -> None:
         """Begin the updates that are due."""

@@ -219,7 +219,8 @@ def measure(plan: dict[str, Any], population: str, seconds: float, emulator_thre
         prefill_agent_steps=max(min(settings.prefill_agent_steps, MEASURED_PREFILL), settings.n_step),
     )
     config = Config(whole.preset, small, whole.runs)
-    trainer = Trainer(config, make_environments(config, emulator_threads), device=pick_device(made.device))
+    device = pick_device(made.device)
+    trainer = Trainer(config, make_environments(config, emulator_threads, device), device=device)
     try:
         while trainer.updates < 3:  # the first ones are slow
             trainer.step()

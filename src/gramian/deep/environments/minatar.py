@@ -1,4 +1,4 @@
-"""MinAtar: five small games [1]_ in pure Python.
+"""MinAtar: five small games [1]_, written here as compiled kernels that play as the package of its authors does.
 
 References
 ----------
@@ -7,9 +7,7 @@ References
 """
 
 from collections.abc import Sequence
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Protocol, cast
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,94 +17,69 @@ from gramian.deep.environments.options import MinAtarOptions
 from gramian.deep.observations import ObservationSpec
 
 
-class _Rules(Protocol):
-    """The part of a MinAtar game that is used here."""
-
-    random: np.random.RandomState
-
-    def act(self, a: int) -> tuple[float, bool]: ...
-    def state(self) -> NDArray[np.bool_]: ...
-    def reset(self) -> None: ...
-    def state_shape(self) -> list[int]: ...
-    def minimal_action_set(self) -> list[int]: ...
-
-
 class MinAtarEngine(Engine):
-    """``count`` copies of one MinAtar game, stepped one after the other.
+    """``count`` copies of one MinAtar game, all stepped in one call of a kernel.
 
-    MinAtar's own wrapper keeps the action before across a reset, and its sticky actions may repeat it in the next
-    episode. Here every episode begins with no-op as the action before, so that it is a function of its seed and its
-    actions. One random generator serves the game and the sticky actions, as it does in the wrapper.
+    With the same seed and the same actions an episode is that of the package ``minatar``, bit for bit, but for one
+    thing. The package's wrapper keeps the action before across a reset, and its sticky actions may repeat it in the
+    next episode. Here every episode begins with no-op as the action before, so that it is a function of its seed and
+    its actions. One random generator serves the game and the sticky actions, as it does in the wrapper.
+
+    The game is compiled at its first start, which takes a few seconds.
     """
 
     def __init__(self, game: str, count: int, options: MinAtarOptions):
-        self._games = [_new_game(game, options.difficulty_ramping) for _ in range(count)]
+        # numba comes with these modules: it is needed to play MinAtar, and by nothing else that is trained
+        rules = import_module(f"gramian.deep.environments.minatar_games.{game}")
+        rows = import_module("gramian.deep.environments.minatar_games.rows")
+        mersenne = import_module("gramian.deep.environments.minatar_games.mersenne")
+        self._play = rules.play
         self._sticky = options.sticky_probability
-        self._table = list(range(6)) if options.full_actions else self._games[0].minimal_action_set()
-        self._before = [0] * count
-        self._sent: list[int] = []
-        height, width, channels = self._games[0].state_shape()
-        self.observation = ObservationSpec((channels, height, width), np.uint8, 1)
-        self._frames = np.zeros((count, channels, height, width), np.uint8)
-        self.actions = len(self._table)
+        self._table = np.arange(6) if options.full_actions else np.array(rules.ACTIONS)
+        self._states = np.zeros((count, rules.SIZE), np.int64)
+        self._states[:, rows.RAMPING] = options.difficulty_ramping
+        self._randoms = np.zeros((count, mersenne.ROW_SIZE), np.uint32)
+        self._frames = np.zeros((count, rules.CHANNELS, rows.CELLS, rows.CELLS), np.uint8)
+        self._rewards = np.zeros(count, np.float32)
+        self._over, self._no_life_lost = np.zeros((2, count), np.bool_)
+        self._everyone = np.arange(count)
+        self._go_on = _turns(self._everyone, -1, 1)
+        self._sent = np.zeros(count, np.int64)
+        self.observation = ObservationSpec(self._frames.shape[1:], np.uint8, 1)
+        self.actions = self._table.size
         self.frames_per_step = 1
         self.max_episode_steps = options.max_episode_steps
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
         """See :meth:`Engine.start`."""
-        for i, seed in zip(which.tolist(), seeds.tolist(), strict=True):
-            game = self._games[i]
-            game.random = np.random.RandomState(seed)
-            game.reset()
-            self._before[i] = 0
-            self._frames[i] = game.state().transpose(2, 0, 1)
+        self._run(_turns(which, seeds, 0), self._sent[:0])
         return self._frames[which]
 
     def send(self, actions: NDArray[np.int64]) -> None:
         """See :meth:`Engine.send`; the work is done by :meth:`recv`."""
-        self._sent = actions.tolist()
+        self._sent = self._table[actions]
 
     def recv(self) -> Outcome:
-        """See :meth:`Engine.recv`."""
-        rewards = np.zeros(len(self._games), np.float32)
-        terminated = np.zeros(len(self._games), np.bool_)
-        for i, action in enumerate(self._sent):
-            rewards[i], terminated[i] = self._act(i, action)
-            self._frames[i] = self._games[i].state().transpose(2, 0, 1)
-        return Outcome(self._frames, rewards, terminated, np.zeros(len(self._games), np.bool_))
+        """See :meth:`Engine.recv`; the arrays are the same ones every time."""
+        self._run(self._go_on, self._sent)
+        return Outcome(self._frames, self._rewards, self._over, self._no_life_lost)
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
         """See :meth:`Engine.replay`."""
-        self.start(np.arange(len(self._games)), seeds)
-        alive = True
-        for i, (game, taken) in enumerate(zip(self._games, actions, strict=True)):
-            for action in taken.tolist():
-                _, over = self._act(i, action)
-                alive &= not over
-            self._frames[i] = game.state().transpose(2, 0, 1)
-        return self._frames, alive
+        lengths = np.array([taken.size for taken in actions])
+        self._run(_turns(self._everyone, seeds, lengths), self._table[np.concatenate(actions)])
+        return self._frames, not self._over.any()
 
     def close(self) -> None:
-        """See :meth:`Engine.close`."""
-        self._games.clear()
+        """See :meth:`Engine.close`; there is nothing to release."""
 
-    def _act(self, i: int, action: int) -> tuple[float, bool]:
-        game = self._games[i]
-        taken = self._before[i] if game.random.rand() < self._sticky else self._table[action]
-        self._before[i] = taken
-        return game.act(taken)
+    def _run(self, turns: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
+        self._play(self._states, self._randoms, self._frames, turns, actions, self._sticky, self._rewards, self._over)
 
 
-def _new_game(name: str, ramping: bool) -> _Rules:
-    # The package itself imports matplotlib and seaborn to draw, and warns where they are missing. The rules of a game
-    # are one file that needs numpy alone.
-    package = find_spec("minatar")
-    if package is None or not package.submodule_search_locations:
-        raise ModuleNotFoundError("MinAtar's games are not installed", name="minatar")
-    file = Path(next(iter(package.submodule_search_locations))) / "environments" / f"{name}.py"
-    spec = spec_from_file_location(f"minatar_rules_{name}", file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {file}")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return cast("_Rules", module.Env(ramping=ramping))
+def _turns(
+    which: NDArray[np.intp], seeds: NDArray[np.int64] | int, counts: NDArray[np.int64] | int
+) -> NDArray[np.int64]:
+    turns = np.empty((which.size, 3), np.int64)
+    turns[:, 0], turns[:, 1], turns[:, 2] = which, seeds, counts
+    return turns

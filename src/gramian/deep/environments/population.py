@@ -4,6 +4,7 @@ import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -54,12 +55,28 @@ class Step:
 
 
 class _Group(NamedTuple):
-    """The environments of one game."""
+    """The environments of one game within a part."""
 
     engine: Engine
     rows: NDArray[np.intp]
     place: slice | NDArray[np.intp]
-    """The rows again, as a slice where they are all of them, which is faster."""
+    """The rows again, as a slice where they follow one another, which is faster."""
+    inside: slice | NDArray[np.intp]
+    """The same, counted from the first row of the part."""
+
+
+class _Part:
+    """Runs that take their actions together."""
+
+    def __init__(self, runs: slice, envs_per_run: int, groups: tuple[_Group, ...]) -> None:
+        self.runs = runs
+        self.rows = slice(runs.start * envs_per_run, runs.stop * envs_per_run)
+        self.groups = groups
+        self.everyone = np.arange(self.rows.start, self.rows.stop)
+        self.sent: NDArray[np.int64] | None = None
+        """The actions that are being carried out."""
+        self.longest = 0
+        """No running episode is longer."""
 
 
 class Environments:
@@ -68,6 +85,9 @@ class Environments:
     Episode number k of environment e of a run is seeded with ``bits(run seed, EPISODE, e, k)``, and it is a function
     of that seed and of the actions taken: it depends neither on P nor on the run's place in the population. Games
     never restart because a life is lost.
+
+    The runs can be divided into parts, so that the environments of one part play while somebody thinks about the
+    actions of another; what happens in them is the same.
 
     Parameters
     ----------
@@ -79,7 +99,9 @@ class Environments:
     envs_per_run
         E.
     threads
-        How many processes play Atari; 0 takes one for each core that this process may use.
+        How many processes play the Atari games of a part; 0 takes one for each core that this process may use.
+    parts
+        Into how many parts to divide the runs, at most one for each run.
 
     Raises
     ------
@@ -103,6 +125,7 @@ class Environments:
         envs_per_run: int = 1,
         options: EnvironmentOptions | None = None,
         threads: int = 0,
+        parts: int = 1,
     ):
         if not games or len(games) != len(seeds):
             raise ValueError(f"a population needs a game and a seed for each run, not {len(games)} and {len(seeds)}")
@@ -110,13 +133,25 @@ class Environments:
             raise UserError(f"envs_per_run = {envs_per_run} is too small; give 1 or more")
         if threads < 0:
             raise UserError(f"threads = {threads} is too small; give 0 for one thread a core, or their number")
+        if not 1 <= parts <= len(games):
+            raise ValueError(f"{len(games)} runs cannot be divided into {parts} parts")
         population, count = len(games), len(games) * envs_per_run
         self.shape = (population, envs_per_run)
-        self._groups = _make_groups(games, envs_per_run, options or EnvironmentOptions(), threads or cores())
-        self.observation = _common_observation(games, self._groups)
+        options, threads = options or EnvironmentOptions(), threads or cores()
+        bounds = [population * number // parts for number in range(parts + 1)]
+        self._parts = [
+            _Part(slice(*runs), envs_per_run, _make_groups(games, slice(*runs), envs_per_run, options, threads))
+            for runs in pairwise(bounds)
+        ]
+        self.parts = tuple(part.runs for part in self._parts)
+        """The runs of each part."""
+        self._groups = [group for part in self._parts for group in part.groups]
+        self.observation = _common_observation(
+            [games[group.rows[0] // envs_per_run] for group in self._groups], self._groups
+        )
         self.frames_per_step = self._groups[0].engine.frames_per_step
         limits, actions = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for engine, rows, _ in self._groups:
+        for engine, rows, *_ in self._groups:
             limits[rows], actions[rows] = engine.max_episode_steps, engine.actions
         self.actions: NDArray[np.int64] = actions.reshape(self.shape)[:, 0]
         """``[P]``: the number of actions of each run's game."""
@@ -124,14 +159,11 @@ class Environments:
         self._action_counts = actions.astype(np.uint64)
         self._seeds = np.repeat(np.asarray(seeds, np.int64), envs_per_run)
         self._index = np.tile(np.arange(envs_per_run), population)
-        self._everyone = np.arange(count)
         # the running episodes: their number, the steps so far and the actions taken
         self._episode = np.zeros(count, np.int64)
         self._length = np.zeros(count, np.int64)
         self._log = np.zeros((count, 256), np.uint8)
-        # No running episode is longer than this, and none is truncated that is shorter than that.
-        self._longest, self._shortest_limit = 0, int(limits.min())
-        self._sent: NDArray[np.int64] | None = None
+        self._shortest_limit = int(limits.min())  # no episode is truncated that is shorter
         self._frames: Frames = np.zeros((count, *self.observation.frame_shape), self.observation.dtype)
         self._final: Frames = np.zeros_like(self._frames)
         self._rewards = np.zeros(count, np.float32)
@@ -149,66 +181,82 @@ class Environments:
 
     def reset(self) -> Step:
         """Start episode 0 of every environment."""
+        self._forget_sent()
         self._episode[:] = 0
         self._length[:] = 0
-        self._longest = 0
         self._clear_flags()
         self._started[:] = True
-        self._start(self._everyone)
+        for part in self._parts:
+            part.longest = 0
+            self._start(part, part.everyone)
         return self._step
 
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Take ``actions`` ``[P, E]``; an environment whose episode ends starts its next one at once."""
-        self.send(actions)
-        return self.recv()
-
-    def send(self, actions: NDArray[np.integer]) -> None:
-        """Begin to take ``actions`` ``[P, E]``, so that the caller can do other work before :meth:`recv`."""
-        flat = np.ascontiguousarray(actions, np.int64).reshape(-1)
-        if flat.shape != self._everyone.shape:
+        if actions.shape != self.shape:
             raise ValueError(f"actions have shape {actions.shape}, not {self.shape}")
-        if (flat.view(np.uint64) >= self._action_counts).any():  # which negative ones are too
-            raise ValueError(f"actions {actions.tolist()} outside their games' ranges, below {self.actions.tolist()}")
-        if self._sent is not None:
-            raise RuntimeError("actions were sent before the outcome of those before was received")
-        self._sent = flat
-        for engine, _, place in self._groups:
-            engine.send(flat[place])
+        for number, runs in enumerate(self.parts):
+            self.send(actions[runs], number)
+        for number in range(len(self.parts)):
+            self.recv(number)
+        return self._step
 
-    def recv(self) -> Step:
-        """Wait for what the actions sent led to."""
-        if self._sent is None:
+    def send(self, actions: NDArray[np.integer], part: int = 0) -> None:
+        """Begin to take the actions ``[runs of the part, E]``, so that the caller can do other work before `recv`."""
+        own = self._parts[part]
+        flat = np.ascontiguousarray(actions, np.int64).reshape(-1)
+        if flat.shape != own.everyone.shape:
+            raise ValueError(
+                f"actions have shape {actions.shape}, not {(len(own.everyone) // self.shape[1], self.shape[1])}"
+            )
+        if (flat.view(np.uint64) >= self._action_counts[own.rows]).any():  # which negative ones are too
+            counts = self.actions[own.runs].tolist()
+            raise ValueError(f"actions {actions.tolist()} outside their games' ranges, below {counts}")
+        if own.sent is not None:
+            raise RuntimeError("actions were sent before the outcome of those before was received")
+        own.sent = flat.copy()
+        for group in own.groups:
+            group.engine.send(flat[group.inside])
+
+    def recv(self, part: int = 0) -> Step:
+        """Wait for what the actions sent led to. What the step says of the other parts is as it was."""
+        own = self._parts[part]
+        if own.sent is None:
             raise RuntimeError("no actions were sent")
-        for engine, _, place in self._groups:
+        for engine, _, place, _ in own.groups:
             outcome = engine.recv()
             self._frames[place] = outcome.frames
             self._rewards[place] = outcome.rewards
             self._terminated[place] = outcome.terminated
             self._life_lost[place] = outcome.life_lost
-        self._record(self._sent)
-        self._sent = None
-        if self._longest < self._shortest_limit and not self._terminated.any():  # at most steps nothing ends
-            self._started[:] = False
-            self._truncated[:] = False
+        self._record(own, own.sent)
+        own.sent = None
+        started, terminated = self._started[own.rows], self._terminated[own.rows]
+        life_lost, truncated = self._life_lost[own.rows], self._truncated[own.rows]
+        if own.longest < self._shortest_limit and not terminated.any():  # at most steps nothing ends
+            started[:] = False
+            truncated[:] = False
             return self._step
-        self._life_lost &= ~self._terminated
-        np.greater_equal(self._length, self._limits, out=self._truncated)
-        self._truncated &= ~self._terminated
-        np.logical_or(self._terminated, self._truncated, out=self._started)
-        if self._truncated.any():
-            self._final[self._truncated] = self._frames[self._truncated]
-        (ended,) = np.nonzero(self._started)
+        life_lost &= ~terminated
+        np.greater_equal(self._length[own.rows], self._limits[own.rows], out=truncated)
+        truncated &= ~terminated
+        np.logical_or(terminated, truncated, out=started)
+        if truncated.any():
+            self._final[own.rows][truncated] = self._frames[own.rows][truncated]
+        (ended,) = np.nonzero(started)
         if ended.size:
+            ended += own.rows.start
             self._episode[ended] += 1
             self._length[ended] = 0
-            self._start(ended)
-        self._longest = int(self._length.max())
+            self._start(own, ended)
+        own.longest = int(self._length[own.rows].max())
         return self._step
 
     def state(self) -> State:
-        """Everything :meth:`restore` needs: the running episodes' numbers and actions, and the last step's outcome."""
-        if self._sent is not None:
-            raise RuntimeError("the state is undefined between send and recv")
+        """Everything :meth:`restore` needs: the running episodes' numbers and actions, and the last step's outcome.
+
+        Actions that were sent and not yet received are no part of it: they have to be sent again.
+        """
         return {
             "episode": self._episode.copy(),
             "length": self._length.copy(),
@@ -234,6 +282,7 @@ class Environments:
                 f"the saved environments are {state['episode'].size} and these are {self._episode.size}; "
                 "resume with the settings of the saved run"
             )
+        self._forget_sent()
         self._episode[:] = state["episode"]
         length = state["length"].astype(np.int64)
         actions = np.split(state["actions"].astype(np.uint8), np.cumsum(length)[:-1])
@@ -241,9 +290,10 @@ class Environments:
         for row, taken in zip(self._log, actions, strict=True):
             row[: taken.size] = taken
         self._length[:] = length
-        self._longest = int(length.max(initial=0))
+        for part in self._parts:
+            part.longest = int(length[part.rows].max())
         alive = True
-        for engine, rows, _ in self._groups:
+        for engine, rows, *_ in self._groups:
             self._frames[rows], lived = engine.replay(self._episode_seeds(rows), [actions[i] for i in rows])
             alive &= lived
         self._rewards[:] = state["rewards"]
@@ -258,25 +308,33 @@ class Environments:
 
     def close(self) -> None:
         """Stop the emulators."""
-        for engine, _, _ in self._groups:
+        for engine, *_ in self._groups:
             engine.close()
 
-    def _start(self, which: NDArray[np.intp]) -> None:
-        for engine, rows, _ in self._groups:
+    def _start(self, part: _Part, which: NDArray[np.intp]) -> None:
+        for engine, rows, *_ in part.groups:
             members = np.flatnonzero(np.isin(rows, which, assume_unique=True))
             if members.size:
                 self._frames[rows[members]] = engine.start(members, self._episode_seeds(rows[members]))
+
+    def _forget_sent(self) -> None:
+        for part in self._parts:
+            if part.sent is not None:
+                for engine, *_ in part.groups:
+                    engine.recv()
+                part.sent = None
 
     def _episode_seeds(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
         # 31 bits: the emulators' seeds are non-negative 32-bit integers
         random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows])
         return (random_bits >> np.uint64(33)).astype(np.int64)
 
-    def _record(self, actions: NDArray[np.int64]) -> None:
-        self._longest += 1
-        self._reserve(self._longest)
-        self._log[self._everyone, self._length] = actions
-        self._length += 1
+    def _record(self, part: _Part, actions: NDArray[np.int64]) -> None:
+        part.longest += 1
+        self._reserve(part.longest)
+        length = self._length[part.rows]
+        self._log[part.everyone, length] = actions
+        length += 1
 
     def _reserve(self, steps: int) -> None:
         if steps > self._log.shape[1]:
@@ -351,26 +409,32 @@ def make_flavour_engine(game: Game, count: int, options: EnvironmentOptions, fla
 
 
 def _make_groups(
-    games: Sequence[Game], envs_per_run: int, options: EnvironmentOptions, threads: int
+    games: Sequence[Game], runs: slice, envs_per_run: int, options: EnvironmentOptions, threads: int
 ) -> tuple[_Group, ...]:
     groups = []
-    owners = [game for game in games for _ in range(envs_per_run)]
-    for game in dict.fromkeys(games):
-        rows = np.flatnonzero([owner == game for owner in owners])
+    owners = np.repeat(np.arange(runs.start, runs.stop), envs_per_run)
+    first = runs.start * envs_per_run
+    for game in dict.fromkeys(games[runs]):
+        rows = first + np.flatnonzero([games[owner] == game for owner in owners])
         share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
-        place = slice(None) if rows.size == len(owners) else rows
-        groups.append(_Group(make_engine(game, rows.size, options, share), rows, place))
+        engine = make_engine(game, rows.size, options, share)
+        groups.append(_Group(engine, rows, _as_slice(rows), _as_slice(rows - first)))
     return tuple(groups)
 
 
+def _as_slice(rows: NDArray[np.intp]) -> slice | NDArray[np.intp]:
+    """The rows as a slice where they follow one another."""
+    begin, end = int(rows[0]), int(rows[-1]) + 1
+    return slice(begin, end) if end - begin == rows.size else rows
+
+
 def _common_observation(games: Sequence[Game], groups: Sequence[_Group]) -> ObservationSpec:
-    names = [game.name for game in dict.fromkeys(games)]
     first = groups[0].engine.observation
-    for name, (engine, _, _) in zip(names, groups, strict=True):
+    for game, (engine, *_) in zip(games, groups, strict=True):
         if engine.observation != first:
             raise UserError(
-                f"'{names[0]}' and '{name}' cannot share a population: their observations have shapes {first.shape} "
-                f"and {engine.observation.shape}; train them in separate populations"
+                f"'{games[0].name}' and '{game.name}' cannot share a population: their observations have shapes "
+                f"{first.shape} and {engine.observation.shape}; train them in separate populations"
             )
     return first
 
