@@ -17,24 +17,29 @@ The gradients go straight to their places in the row of the run, from which the 
 those of `gramian.deep.learner.update` but for rounding, and a run's are the same whoever is in its population.
 """
 
+import math
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from gramian.deep.batch import Batch
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
-from gramian.deep.networks import Layer, Parameters, QOutput, by_run, forward_run
+from gramian.deep.networks import Layer, Parameters, by_run, forward_run
+from gramian.deep.optimiser import Adam
+from gramian.deep.state import State
 
 
-class HostGradients:
-    """The gradients of a population on a CPU.
+class RunUpdate:
+    """Updates one run of a population on a CPU. The runs of a population may be updated at the same time.
 
     Parameters
     ----------
-    objective, layout
-        The loss and the layout of the parameters.
-    online, target
-        Parameters ``[P, N]``, which stay where they are.
+    run
+        Its place in the population.
+    objective, adam, layout, state
+        Of the population, as for `gramian.deep.learner.update`. The tensors of the state stay where they are.
 
     Examples
     --------
@@ -42,83 +47,83 @@ class HostGradients:
     >>> from gramian.deep.learner import Learner, LearnerConfig
     >>> from gramian.deep.networks import NetworkSpec
     >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
-    >>> learner = Learner(spec, LearnerConfig(), seeds=[0], arms=[Arm("gram", 0.1)])
-    >>> gradients = HostGradients(learner.objective, learner.layout, learner.state.online, learner.state.target)
-    >>> states = torch.randn(1, 32, 4)
-    >>> batch = Batch(states, torch.zeros(1, 32, dtype=torch.int64), torch.ones(1, 32), torch.zeros(1, 32), states)
-    >>> losses = gradients.compute(batch)
-    >>> gradients.rows.shape == learner.state.online.shape
-    True
+    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
+    >>> second = RunUpdate(1, learner.objective, learner.adam, learner.layout, learner.state)
+    >>> states = torch.randn(2, 32, 4)
+    >>> batch = Batch(states, torch.zeros(2, 32, dtype=torch.int64), torch.ones(2, 32), torch.zeros(2, 32), states)
+    >>> second(batch, number=1).total.shape
+    torch.Size([1])
     """
 
-    def __init__(self, objective: Objective, layout: Layout, online: Tensor, target: Tensor) -> None:
-        self._objective = objective
-        self.rows = torch.zeros_like(online)
-        """The gradients, ``[P, N]``: those of the last batch."""
-        self._online, self._target, self._places = (by_run(layout.views(rows)) for rows in (online, target, self.rows))
-        arms = objective.arms
-        everyone = range(len(online))
-        self._groups = [(group, [*everyone] if group.runs is None else group.runs.tolist()) for group in arms.groups]
-        self._kappas = arms.kappas.tolist()
-        self._looks_ahead = {run for group, runs in self._groups if group.slope is None for run in runs}
+    def __init__(self, run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> None:
+        self._run, self._adam = run, adam
+        # a population of this run alone
+        self._objective = replace(
+            objective,
+            arms=objective.arms.alone(run),
+            legal=None if objective.legal is None else objective.legal[run : run + 1],
+        )
+        self._mark = state.diverged_at[run]
+        online, target = state.online[run], state.target[run]
+        gradient = torch.zeros_like(online)
+        self._rows = online, gradient, state.mean[run], state.square[run]
+        self._online, self._target, self._gradient = (
+            by_run(layout.views(row.unsqueeze(0)))[0] for row in (online, target, gradient)
+        )
+        self._group = next(iter(self._objective.arms.groups), None)
+        self._kappa = self._objective.arms.kappas.item()
 
-    def compute(self, batch: Batch) -> Losses:
-        """Write the gradient of each run's own loss to `rows`; gives the losses."""
-        objective, spec = self._objective, self._objective.spec
-        size = batch.actions.shape[1]
-        records: list[list[Layer]] = [[] for _ in self._online]
-        outputs = [
-            forward_run(spec, own, self._observations(batch, run), records[run]) for run, own in enumerate(self._online)
-        ]
-        nexts = [
-            forward_run(spec, own, seen).values
-            for own, seen in zip(self._target, batch.next_observations.unbind(), strict=True)
-        ]
-        choosers = self._choosers(batch, outputs) if objective.double_q else None
-        targets = objective.bootstrap(torch.stack(nexts), choosers, batch)
-        chosen = batch.actions.unsqueeze(2)
-        values = torch.stack([output.values[:size] for output in outputs]).gather(2, chosen).squeeze(2)
-        td, slopes = objective.td(values, targets)
-        value_slopes = targets.new_zeros(*targets.shape, spec.actions).scatter_(2, chosen, slopes.unsqueeze(2))
-        penalties, feature_slopes = self._penalise([output.features for output in outputs], size)
-        for run, own in enumerate(self._online):
-            backward(
-                own, records[run], outputs[run].features, value_slopes[run], feature_slopes.get(run), self._places[run]
-            )
+    @torch.no_grad()
+    def __call__(self, batch: Batch, number: int) -> Losses:
+        """One update on the run's own part of ``batch``, the ``number``-th; gives its losses, each ``[1]``.
+
+        What is not finite is dealt with as in `gramian.deep.learner.update`.
+        """
+        own = Batch(*(tensor[self._run : self._run + 1] for tensor in batch))
+        losses = self._differentiate(own)
+        online, gradient, _, _ = self._rows
+        if self._mark >= 0:
+            return losses
+        norm = torch.linalg.vector_norm(gradient).item()
+        finite = math.isfinite(norm) and math.isfinite(losses.components["td"])
+        if finite:
+            self._adam.step_run(*self._rows, run=self._run, number=number, norm=norm)
+            finite = math.isfinite(online.sum())
+        if not finite:
+            self._mark.fill_(number)
+        return losses
+
+    def _differentiate(self, batch: Batch) -> Losses:
+        """Write the gradient to its place; gives the losses."""
+        objective, spec, (states, actions, _, _, next_states) = self._objective, self._objective.spec, batch
+        size = actions.shape[1]
+        looks_ahead = self._group is not None and self._group.slope is None
+        record: list[Layer] = []
+        # Where the loss has φ(s') in it, the next states go through the network after the others.
+        seen = torch.cat([states[0], next_states[0]]) if looks_ahead else states[0]
+        values, features = forward_run(spec, self._online, seen, record)
+        choosers = None
+        if objective.double_q:
+            choosers = values[size:] if looks_ahead else forward_run(spec, self._online, next_states[0]).values
+            choosers = choosers.unsqueeze(0)
+        nexts = forward_run(spec, self._target, next_states[0]).values.unsqueeze(0)
+        targets = objective.bootstrap(nexts, choosers, batch)
+        chosen = actions.unsqueeze(2)
+        td, slopes = objective.td(values[:size].unsqueeze(0).gather(2, chosen).squeeze(2), targets)
+        value_slopes = torch.zeros_like(nexts).scatter_(2, chosen, slopes.unsqueeze(2))
+        penalties, feature_slopes = self._penalise(features, size)
+        backward(self._online, record, features, value_slopes[0], feature_slopes, self._gradient)
         return objective.losses(td, penalties)
 
-    def _observations(self, batch: Batch, run: int) -> Tensor:
-        """What a run's online network is to see; for ``dr3`` the next states too, after the others."""
-        if run in self._looks_ahead:
-            return torch.cat([batch.observations[run], batch.next_observations[run]])
-        return batch.observations[run]
-
-    def _choosers(self, batch: Batch, outputs: list[QOutput]) -> Tensor:
-        """The online networks' values of the next states, ``[P, B, A]``."""
-        size = batch.actions.shape[1]
-        return torch.stack(
-            [
-                outputs[run].values[size:]
-                if run in self._looks_ahead
-                else forward_run(self._objective.spec, own, batch.next_observations[run]).values
-                for run, own in enumerate(self._online)
-            ]
-        )
-
-    def _penalise(self, features: list[Tensor], size: int) -> tuple[Tensor, dict[int, Tensor]]:
-        """The penalties ``[P]``, and for each run that has one its part of ∂φ, κ and all."""
-        penalties = features[0].new_zeros(len(features))
-        slopes: dict[int, Tensor] = {}
-        for group, runs in self._groups:
-            if group.slope is not None:
-                values, gradients = group.slope(torch.stack([features[run] for run in runs]))
-            else:
-                both = torch.stack([features[run] for run in runs]).view(len(runs), 2, size, -1)
-                values = both.prod(1).sum(-1).mean(-1)
-                gradients = (both.flip(1) / size).flatten(1, 2)
-            penalties = group.place(penalties, values)
-            slopes |= {run: own.mul_(self._kappas[run]) for run, own in zip(runs, gradients, strict=True)}
-        return penalties, slopes
+    def _penalise(self, features: Tensor, size: int) -> tuple[Tensor, Tensor | None]:
+        """The penalty ``[1]``, and its part of ∂φ, κ and all."""
+        if self._group is None:
+            return features.new_zeros(1), None
+        if self._group.slope is not None:
+            penalties, slopes = self._group.slope(features.unsqueeze(0))
+            return penalties, slopes[0].mul_(self._kappa)
+        both = features.view(2, size, -1)
+        return both.prod(0).sum(-1).mean(-1, keepdim=True), (both.flip(0) * (self._kappa / size)).flatten(0, 1)
 
 
 def backward(

@@ -3,19 +3,20 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from gramian.deep.arms import Arm, Arms
-from gramian.deep.backward import HostGradients
+from gramian.deep.backward import RunUpdate
 from gramian.deep.batch import Batch
 from gramian.deep.diagnostics import diagnose
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective, TDLoss
 from gramian.deep.networks import NetworkSpec, forward, init
 from gramian.deep.optimiser import Adam
+from gramian.deep.state import State
 from gramian.deep.streams import Stream, torch_bits, torch_integers, torch_uniform
 from gramian.errors import UserError, unknown
 
@@ -73,23 +74,6 @@ class LearnerConfig:
             raise UserError(f"target_period_updates is {self.target_period_updates}; it must be at least 1")
 
 
-class State(NamedTuple):
-    """Everything that learning changes."""
-
-    online: Tensor
-    """Parameters of the online networks, rows ``[P, N]`` of a `Layout`."""
-    target: Tensor
-    """Parameters of the target networks, ``[P, N]``."""
-    mean: Tensor
-    """Adam's running mean of the gradients, ``[P, N]``."""
-    square: Tensor
-    """Adam's running mean of their squares, ``[P, N]``."""
-    updates: Tensor
-    """Number of updates done, int64 scalar."""
-    diverged_at: Tensor
-    """Number of the update (the first is 1) at which a run was first seen not to be finite, or -1; int64 ``[P]``."""
-
-
 def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch: Batch) -> Losses:
     """One update of every run, in place: TD targets, gradients, Adam.
 
@@ -117,12 +101,6 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
     """
     targets = objective.targets(layout.views(state.online), layout.views(state.target), batch)
     gradients, losses = objective.gradients(layout, state.online, targets, batch)
-    descend(adam, state, gradients, losses)
-    return losses
-
-
-def descend(adam: Adam, state: State, gradients: Tensor, losses: Losses) -> None:
-    """The part of `update` that follows the gradients ``[P, N]``: Adam, and the marks of runs that diverged."""
     with torch.no_grad():
         norms = torch.linalg.vector_norm(gradients, dim=1)
         # The penalty's value is not looked at, so that a compiler need not make it: its gradient overflows sooner.
@@ -133,22 +111,7 @@ def descend(adam: Adam, state: State, gradients: Tensor, losses: Losses) -> None
         # A sum is finite only where all its terms are.
         finite &= state.online.sum(1).isfinite()
         state.diverged_at.copy_(torch.where((state.diverged_at < 0) & ~finite, state.updates, state.diverged_at))
-
-
-def descend_by_run(adam: Adam, state: State, gradients: Tensor, losses: Losses) -> None:
-    """`descend` on a CPU, which asks and decides run by run."""
-    norms, td = torch.linalg.vector_norm(gradients, dim=1).tolist(), losses.components["td"].tolist()
-    number = int(state.updates.add_(1))
-    for run, diverged_at in enumerate(state.diverged_at.tolist()):
-        finite = math.isfinite(norms[run]) and math.isfinite(td[run])
-        if finite and diverged_at < 0:
-            online = state.online[run]
-            adam.step_run(
-                online, gradients[run], state.mean[run], state.square[run], run=run, number=number, norm=norms[run]
-            )
-            finite = math.isfinite(online.sum())
-        if not finite and diverged_at < 0:
-            state.diverged_at[run] = number
+    return losses
 
 
 class Learner:
@@ -237,8 +200,11 @@ class Learner:
             updates=torch.zeros((), dtype=torch.int64, device=device),
             diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
         )
-        on_host = online.device.type == "cpu"
-        self._by_hand = HostGradients(self.objective, self.layout, online, self.state.target) if on_host else None
+        self.run_updates = [
+            RunUpdate(run, self.objective, self.adam, self.layout, self.state)
+            for run in (range(population) if online.device.type == "cpu" else ())
+        ]
+        """On a CPU, what updates each run; `update` calls them, and `count_host_update` must follow."""
         self._updates = 0  # the same number as state.updates, known without asking the device
         self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
         # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
@@ -309,14 +275,19 @@ class Learner:
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
-        if self._by_hand is None:
+        if not self.run_updates:
             losses = update(self.objective, self.adam, self.layout, self.state, batch)
-        else:
-            with torch.no_grad():
-                losses = self._by_hand.compute(batch)
-                descend_by_run(self.adam, self.state, self._by_hand.rows, losses)
+            self.count_update()
+            return losses
+        runs = [update_run(batch, self._updates + 1) for update_run in self.run_updates]
+        self.count_host_update()
+        components = {name: torch.cat([run.components[name] for run in runs]) for name in runs[0].components}
+        return Losses(torch.cat([run.total for run in runs]), components)
+
+    def count_host_update(self) -> None:
+        """What follows the `run_updates` of all runs: they know their number and do not count."""
+        self.state.updates.add_(1)
         self.count_update()
-        return losses
 
     def count_update(self) -> None:
         """What follows an `update` of the state: note it, and copy the target networks when their period is over."""

@@ -225,7 +225,7 @@ class Pipeline(ABC):
 
 
 class HostPipeline(Pipeline):
-    """A population on the CPU. With Atari's network and a second core, the learner has a thread of its own."""
+    """A population on the CPU. With a second core, its runs learn in threads of their own."""
 
     def __init__(
         self,
@@ -242,16 +242,15 @@ class HostPipeline(Pipeline):
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
         self._actors = by_run(learner.layout.views(self.acting))
-        # A thread pays where updates are long and whoever steps the environments holds no lock of the interpreter.
-        threaded = learner.spec.kind == "nature" and cores() > 1
-        self._thread = ThreadPoolExecutor(1, "gramian-learner") if threaded else None
-        self._learning: Future[object] | None = None
-        self._begun = 0
+        # Runs are updated apart, as many at a time as there are cores; torch lets go of the interpreter's lock.
+        workers = min(len(seeds), cores())
+        self._threads = ThreadPoolExecutor(workers, "gramian-learner") if cores() > 1 else None
+        self._learning: list[Future[object]] = []
 
     @property
     def updates(self) -> int:
         """See :attr:`Pipeline.updates`."""
-        return self.learner.updates if self._learning is None else self._begun
+        return self.learner.updates + bool(self._learning)
 
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
@@ -279,24 +278,26 @@ class HostPipeline(Pipeline):
         self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._batch)
 
     def learn(self) -> None:
-        """See :meth:`Pipeline.learn`. Only begins it, where there is a thread for it."""
-        if self._thread is None:
+        """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
+        if self._threads is None:
             self.learner.update(self._batch)
         else:
-            self._begun = self.learner.updates + 1
-            self._learning = self._thread.submit(self.learner.update, self._batch)
+            number = self.learner.updates + 1
+            self._learning = [self._threads.submit(run, self._batch, number) for run in self.learner.run_updates]
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
-        if self._learning is not None:
-            self._learning.result()
-            self._learning = None
+        if self._learning:
+            for run in self._learning:
+                run.result()
+            self._learning = []
+            self.learner.count_host_update()
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
         super().close()
-        if self._thread is not None:
-            self._thread.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
 
 
 class DevicePipeline(Pipeline):
