@@ -132,7 +132,7 @@ def parameter_shapes(spec: NetworkSpec) -> dict[str, tuple[int, ...]]:
         shapes[f"body.conv{number}.bias"] = (filters,)
         channels = filters
     inputs = spec.body_inputs
-    for name in _hidden_names(spec):
+    for name in hidden_names(spec):
         shapes[f"{name}.weight"] = (spec.features_dim, inputs)
         shapes[f"{name}.bias"] = (spec.features_dim,)
         if spec.layer_norm:
@@ -223,7 +223,7 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
         name = f"body.conv{number}"
         x = population_conv2d(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride).relu()
     x = x.flatten(2)
-    for name in _hidden_names(spec):
+    for name in hidden_names(spec):
         x = population_linear(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
         if spec.layer_norm:
             gain, shift = parameters[f"{name}.norm.weight"], parameters[f"{name}.norm.bias"]
@@ -282,7 +282,7 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
         if record is not None:
             record.append(Layer(name, seen, x, stride, None))
     x = x.flatten(1)
-    for name in _hidden_names(spec):
+    for name in hidden_names(spec):
         seen, normalised = x, None
         x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
         if spec.layer_norm:
@@ -342,5 +342,23 @@ def population_conv2d(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int)
     return outputs.view(population, batch, height, width, -1).permute(0, 1, 4, 2, 3)
 
 
-def _hidden_names(spec: NetworkSpec) -> list[str]:
+def convolutions(spec: NetworkSpec) -> tuple[tuple[int, int, int], ...]:
+    """(filters, size, stride) of each convolution.
+
+    Examples
+    --------
+    >>> convolutions(NetworkSpec("minatar", (4, 10, 10), actions=6, features_dim=128))
+    ((16, 3, 1),)
+    """
+    return _CONVOLUTIONS[spec.kind]
+
+
+def hidden_names(spec: NetworkSpec) -> list[str]:
+    """Names of the hidden layers after the convolutions.
+
+    Examples
+    --------
+    >>> hidden_names(NetworkSpec("mlp", (4,), actions=2, features_dim=8))
+    ['body.fc1', 'body.fc2']
+    """
     return [f"body.fc{number}" for number in range(1, _HIDDEN_LAYERS[spec.kind] + 1)]

@@ -32,16 +32,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gramian.deep.acting import actors
 from gramian.deep.batch import Batch
 from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, nothing, record
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
-from gramian.deep.networks import by_run, forward_run
 from gramian.deep.observations import FrameStack, ObservationSpec
 from gramian.deep.replay import Replay
 from gramian.deep.streams import Stream, bits, further, integers, uniform
 
+_BLOCK_STEPS = 256
+"""Steps whose random numbers the host makes at once: one call for them costs about as much as one for each."""
 _ALIGNMENT = 64
 """Bytes to whose multiples the fields of a transition are aligned."""
 
@@ -241,7 +243,10 @@ class HostPipeline(Pipeline):
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
-        self._actors = by_run(learner.layout.views(self.acting))
+        self._actors = [
+            actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs]) for runs in self.parts
+        ]
+        self._block = -1
         # Runs are updated apart, as many at a time as there are cores; torch lets go of the interpreter's lock.
         workers = min(len(seeds), cores())
         self._threads = ThreadPoolExecutor(workers, "gramian-learner") if cores() > 1 else None
@@ -255,15 +260,22 @@ class HostPipeline(Pipeline):
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
         runs = self.parts[part]
-        random_bits = further(self._keys[runs], agent_step, self._environments)
-        actions = integers(random_bits, self._action_counts[runs])
+        actions, chances = self._explore(agent_step)
         if epsilon >= 1:  # in a prefill nobody needs the network
-            return actions
+            return actions[runs]
         with torch.no_grad():
-            actors = zip(self._actors[runs], self.stack.observations[runs], strict=True)
-            values = [forward_run(self.learner.spec, own, seen).values for own, seen in actors]
-            greedy = self.learner.objective.masked(torch.stack(values), runs).argmax(2).numpy()
-        return np.where(uniform(random_bits) < epsilon, actions, greedy)
+            greedy = self.learner.objective.masked(self._actors[part](), runs).numpy().argmax(2)
+        return np.where(chances[runs] < epsilon, actions[runs], greedy)
+
+    def _explore(self, agent_step: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Random actions, and the numbers that decide whether to take them, each ``[P, E]``."""
+        block, place = divmod(agent_step, _BLOCK_STEPS)
+        if block != self._block:
+            steps = np.arange(block * _BLOCK_STEPS, (block + 1) * _BLOCK_STEPS)
+            random_bits = further(self._keys, steps[:, None, None], self._environments)
+            self._chances, self._choices = uniform(random_bits), integers(random_bits, self._action_counts)
+            self._block = block
+        return self._choices[place], self._chances[place]
 
     def _observe(self, part: int) -> None:
         fields = self._transitions[part].fields
