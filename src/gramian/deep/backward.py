@@ -18,7 +18,9 @@ those of `gramian.deep.learner.update` but for rounding, and a run's are the sam
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -74,13 +76,27 @@ class RunUpdate:
         self._kappa = self._objective.arms.kappas.item()
 
     @torch.no_grad()
-    def __call__(self, batch: Batch, number: int) -> Losses:
+    def look_ahead(self, batch: Batch) -> Tensor:
+        """Q⁻(s', ·) in the run's own part of ``batch``, ``[1, B, A]``: all that needs the target network."""
+        return forward_run(self._objective.spec, self._target, batch.next_observations[self._run]).values.unsqueeze(0)
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch, number: int, ahead: Callable[[], Tensor] | None = None) -> Losses:
         """One update on the run's own part of ``batch``, the ``number``-th; gives its losses, each ``[1]``.
 
         What is not finite is dealt with as in `gramian.deep.learner.update`.
+
+        Parameters
+        ----------
+        batch
+            Of the whole population.
+        number
+            Of the update, 1 at the first.
+        ahead
+            Gives what `look_ahead` found, where somebody else does that meanwhile.
         """
         own = Batch(*(tensor[self._run : self._run + 1] for tensor in batch))
-        losses = self._differentiate(own)
+        losses = self._differentiate(own, partial(self.look_ahead, batch) if ahead is None else ahead)
         online, gradient, _, _ = self._rows
         if self._mark >= 0:
             return losses
@@ -93,7 +109,7 @@ class RunUpdate:
             self._mark.fill_(number)
         return losses
 
-    def _differentiate(self, batch: Batch) -> Losses:
+    def _differentiate(self, batch: Batch, ahead: Callable[[], Tensor]) -> Losses:
         """Write the gradient to its place; gives the losses."""
         objective, spec, (states, actions, _, _, next_states) = self._objective, self._objective.spec, batch
         size = actions.shape[1]
@@ -106,7 +122,7 @@ class RunUpdate:
         if objective.double_q:
             choosers = values[size:] if looks_ahead else forward_run(spec, self._online, next_states[0]).values
             choosers = choosers.unsqueeze(0)
-        nexts = forward_run(spec, self._target, next_states[0]).values.unsqueeze(0)
+        nexts = ahead()
         targets = objective.bootstrap(nexts, choosers, batch)
         chosen = actions.unsqueeze(2)
         td, slopes = objective.td(values[:size].unsqueeze(0).gather(2, chosen).squeeze(2), targets)

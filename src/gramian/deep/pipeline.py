@@ -247,9 +247,8 @@ class HostPipeline(Pipeline):
             actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs]) for runs in self.parts
         ]
         self._block = -1
-        # Runs are updated apart, as many at a time as there are cores; torch lets go of the interpreter's lock.
-        workers = min(len(seeds), cores())
-        self._threads = ThreadPoolExecutor(workers, "gramian-learner") if cores() > 1 else None
+        # Runs are updated apart, and torch lets go of the interpreter's lock.
+        self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if cores() > 1 else None
         self._learning: list[Future[object]] = []
 
     @property
@@ -295,7 +294,10 @@ class HostPipeline(Pipeline):
             self.learner.update(self._batch)
         else:
             number = self.learner.updates + 1
-            self._learning = [self._threads.submit(run, self._batch, number) for run in self.learner.run_updates]
+            for run in self.learner.run_updates:
+                # Tasks begin in the order in which they are given, so nobody waits for one that cannot begin.
+                ahead = self._threads.submit(run.look_ahead, self._batch)
+                self._learning.append(self._threads.submit(run, self._batch, number, ahead.result))
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
