@@ -75,12 +75,12 @@ class RunUpdate:
         self._group = next(iter(self._objective.arms.groups), None)
         self._kappa = self._objective.arms.kappas.item()
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def look_ahead(self, batch: Batch) -> Tensor:
         """Q⁻(s', ·) in the run's own part of ``batch``, ``[1, B, A]``: all that needs the target network."""
         return forward_run(self._objective.spec, self._target, batch.next_observations[self._run]).values.unsqueeze(0)
 
-    @torch.no_grad()
+    @torch.inference_mode()
     def __call__(self, batch: Batch, number: int, ahead: Callable[[], Tensor] | None = None) -> Losses:
         """One update on the run's own part of ``batch``, the ``number``-th; gives its losses, each ``[1]``.
 
