@@ -187,6 +187,11 @@ def backward(
         # the rectifier; a convolution's output was flattened for the layer above it
         slope = torch.ops.aten.threshold_backward(slope.view(layer.outputs.shape), layer.outputs, 0)
         weight = own[f"{layer.name}.weight"]
+        if layer.stride and layer.inputs.dim() == 2:  # patches, which nobody needs the gradient of
+            columns = slope.transpose(0, 1).reshape(len(weight), -1)
+            torch.mm(columns, layer.inputs.mT, out=out[f"{layer.name}.weight"].view(len(weight), -1))
+            torch.sum(columns, 1, out=out[f"{layer.name}.bias"])
+            continue
         if layer.stride:
             slope, weight_slope, bias_slope = torch.ops.aten.convolution_backward(
                 *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (slope, layer.inputs, weight)),
