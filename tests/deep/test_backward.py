@@ -82,7 +82,7 @@ def test_updates_in_threads_give_the_same_bits():
             tasks = []
             for run in threaded.run_updates:
                 ahead = threads.submit(run.look_ahead, batch)
-                tasks.append(threads.submit(run, batch, number, ahead.result))
+                tasks.append(threads.submit(run.update, batch, number, ahead.result))
             for task in tasks:
                 task.result()
             threaded.count_host_update()

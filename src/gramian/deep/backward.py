@@ -53,7 +53,7 @@ class RunUpdate:
     >>> second = RunUpdate(1, learner.objective, learner.adam, learner.layout, learner.state)
     >>> states = torch.randn(2, 32, 4)
     >>> batch = Batch(states, torch.zeros(2, 32, dtype=torch.int64), torch.ones(2, 32), torch.zeros(2, 32), states)
-    >>> second(batch, number=1).total.shape
+    >>> second.update(batch, number=1).total.shape
     torch.Size([1])
     """
 
@@ -81,7 +81,7 @@ class RunUpdate:
         return forward_run(self._objective.spec, self._target, batch.next_observations[self._run]).values.unsqueeze(0)
 
     @torch.inference_mode()
-    def __call__(self, batch: Batch, number: int, ahead: Callable[[], Tensor] | None = None) -> Losses:
+    def update(self, batch: Batch, number: int, ahead: Callable[[], Tensor] | None = None) -> Losses:
         """One update on the run's own part of ``batch``, the ``number``-th; gives its losses, each ``[1]``.
 
         What is not finite is dealt with as in `gramian.deep.learner.update`.

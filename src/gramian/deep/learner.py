@@ -279,7 +279,7 @@ class Learner:
             losses = update(self.objective, self.adam, self.layout, self.state, batch)
             self.count_update()
             return losses
-        runs = [update_run(batch, self._updates + 1) for update_run in self.run_updates]
+        runs = [run.update(batch, self._updates + 1) for run in self.run_updates]
         self.count_host_update()
         components = {name: torch.cat([run.components[name] for run in runs]) for name in runs[0].components}
         return Losses(torch.cat([run.total for run in runs]), components)

@@ -297,7 +297,7 @@ class HostPipeline(Pipeline):
             for run in self.learner.run_updates:
                 # Tasks begin in the order in which they are given, so nobody waits for one that cannot begin.
                 ahead = self._threads.submit(run.look_ahead, self._batch)
-                self._learning.append(self._threads.submit(run, self._batch, number, ahead.result))
+                self._learning.append(self._threads.submit(run.update, self._batch, number, ahead.result))
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
