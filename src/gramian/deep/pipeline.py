@@ -227,7 +227,7 @@ class Pipeline(ABC):
 
 
 class HostPipeline(Pipeline):
-    """A population on the CPU. With a second core, its runs learn in threads of their own."""
+    """A population on the CPU. With Atari's network and a second core, its runs learn in threads of their own."""
 
     def __init__(
         self,
@@ -247,8 +247,10 @@ class HostPipeline(Pipeline):
             actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs]) for runs in self.parts
         ]
         self._block = -1
-        # Runs are updated apart, and torch lets go of the interpreter's lock.
-        self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if cores() > 1 else None
+        # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it
+        # again costs more than the whole operation of a small network.
+        threaded = learner.spec.kind == "nature" and cores() > 1
+        self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if threaded else None
         self._learning: list[Future[object]] = []
 
     @property
