@@ -292,15 +292,17 @@ class Ours:
 
     def parts(self) -> list[Part]:
         """See `Contestant.parts`."""
-        trainer = self.trainer
+        environments, pipeline = self.trainer.environments, self.trainer.pipeline
+        runs = self.trainer.learner.run_updates  # on a CPU; in threads of their own, where there are any
         return [
-            Part("act", trainer.learner, "act"),
-            Part("environment", trainer.environments, "send"),
-            Part("environment", trainer.environments, "recv"),
-            Part("store", trainer.replay, "add"),
-            Part("store", trainer.stack, "push"),
-            Part("sample", trainer.replay, "sample"),
-            Part("update", trainer.learner, "update"),
+            Part("act", pipeline, "act"),
+            Part("environment", environments, "send"),
+            Part("environment", environments, "recv"),
+            Part("store", pipeline, "observe"),
+            Part("sample", pipeline, "draw"),
+            Part("wait", pipeline, "settle"),
+            Part("update", pipeline, "learn"),
+            *(Part("update", run, method) for run in runs for method in ("look_ahead", "update")),
         ]
 
 

@@ -257,7 +257,7 @@ def differences(rows: Sequence[Row], kind: str) -> list[str]:
 def profile_table(profiles: Sequence[tuple[Row, Measurement]], clock: Clock) -> list[str]:
     """Where the time of an agent step goes."""
     names = list(dict.fromkeys(name for _, found in profiles for name in found.parts_s))
-    meaning = "time that passes" if clock == "wall" else "processor time of all threads"
+    meaning = "time that passes" if clock == "wall" else "processor time of the threads that do it"
     lines = [
         f"µs an agent step of one run, {meaning}, in one more turn with clocks in it; an update's share is a "
         "part of what it takes once in a few steps.",

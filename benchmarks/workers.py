@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,8 +28,8 @@ from gramian.errors import WorkFailed
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Taken out of a process's environment, so that torch's default number of threads is its own."""
 Clock = Literal["wall", "cpu"]
-CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
-"""What a profile counts: the time that passes, or that of all the process's threads, which others cannot stretch."""
+CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
+"""What a profile counts: the time that passes, or that of the processor, which others cannot stretch."""
 
 
 class Measurement(NamedTuple):
@@ -162,15 +163,22 @@ def profiled(
 ) -> Iterator[dict[str, float]]:
     """Count the seconds spent in each part while the block runs; a part inside another counts for itself alone.
 
-    Methods that an object does not have are left out, so that the table follows the code and never stops it.
+    Methods that an object does not have are left out, so that the table follows the code and never stops it. Of the
+    time that passes only the main thread's counts, which is the one that others can keep waiting; of the processor's
+    time every thread's that does a part.
     """
     spent: dict[str, float] = defaultdict(float)
-    inner: list[float] = []
+    stacks: dict[int, list[float]] = defaultdict(list)
+    adding = threading.Lock()
+    wall = clock is time.perf_counter
 
     def timed(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def call(*arguments: Any, **named: Any) -> Any:
+            if wall and threading.current_thread() is not threading.main_thread():
+                return method(*arguments, **named)
             synchronise()
+            inner = stacks[threading.get_ident()]
             inner.append(0.0)
             begin = clock()
             try:
@@ -178,7 +186,8 @@ def profiled(
             finally:
                 synchronise()
                 elapsed = clock() - begin
-                spent[name] += elapsed - inner.pop()
+                with adding:
+                    spent[name] += elapsed - inner.pop()
                 if inner:
                     inner[-1] += elapsed
 

@@ -18,6 +18,7 @@ class Scripted:
 
     observation = ObservationSpec((84, 84), np.uint8, 4)
     shape = (1, 1)
+    parts = (slice(0, 1),)
     actions = np.array([3])
 
     def __init__(self, script):
@@ -37,10 +38,10 @@ class Scripted:
     def reset(self):
         return self._step(0.0, "begin")
 
-    def send(self, _):
+    def send(self, *_):
         pass
 
-    def recv(self):
+    def recv(self, _=0):
         reward, event = self.script[self.taken]
         self.taken += 1
         return self._step(reward, event)

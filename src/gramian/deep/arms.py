@@ -168,6 +168,7 @@ class Arms:
     def __init__(
         self, arms: Sequence[Arm], *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> None:
+        self.arms = tuple(arms)
         self.kappas = torch.tensor([arm.kappa for arm in arms], dtype=dtype, device=device)
         members: dict[tuple[Kind, bool], list[int]] = {}
         for run, arm in enumerate(arms):
@@ -181,6 +182,10 @@ class Arms:
             )
             for (kind, centered), runs in members.items()
         )
+
+    def alone(self, run: int) -> "Arms":
+        """The arms of a population of one run, the ``run``-th of this one."""
+        return Arms(self.arms[run : run + 1], device=self.kappas.device, dtype=self.kappas.dtype)
 
     def penalties(self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None) -> Tensor:
         """The penalty of each run, not yet multiplied by κ; 0 where κ = 0.

@@ -3,18 +3,20 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from gramian.deep.arms import Arm, Arms
+from gramian.deep.backward import RunUpdate
 from gramian.deep.batch import Batch
 from gramian.deep.diagnostics import diagnose
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective, TDLoss
 from gramian.deep.networks import NetworkSpec, forward, init
 from gramian.deep.optimiser import Adam
+from gramian.deep.state import State
 from gramian.deep.streams import Stream, torch_bits, torch_integers, torch_uniform
 from gramian.errors import UserError, unknown
 
@@ -70,23 +72,6 @@ class LearnerConfig:
             raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be more than 0")
         if self.target_period_updates < 1:
             raise UserError(f"target_period_updates is {self.target_period_updates}; it must be at least 1")
-
-
-class State(NamedTuple):
-    """Everything that learning changes."""
-
-    online: Tensor
-    """Parameters of the online networks, rows ``[P, N]`` of a `Layout`."""
-    target: Tensor
-    """Parameters of the target networks, ``[P, N]``."""
-    mean: Tensor
-    """Adam's running mean of the gradients, ``[P, N]``."""
-    square: Tensor
-    """Adam's running mean of their squares, ``[P, N]``."""
-    updates: Tensor
-    """Number of updates done, int64 scalar."""
-    diverged_at: Tensor
-    """Number of the update (the first is 1) at which a run was first seen not to be finite, or -1; int64 ``[P]``."""
 
 
 def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch: Batch) -> Losses:
@@ -215,6 +200,11 @@ class Learner:
             updates=torch.zeros((), dtype=torch.int64, device=device),
             diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
         )
+        self.run_updates = [
+            RunUpdate(run, self.objective, self.adam, self.layout, self.state)
+            for run in (range(population) if online.device.type == "cpu" else ())
+        ]
+        """On a CPU, what updates each run; `update` calls them, and `count_host_update` must follow."""
         self._updates = 0  # the same number as state.updates, known without asking the device
         self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
         # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
@@ -285,9 +275,19 @@ class Learner:
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
-        losses = update(self.objective, self.adam, self.layout, self.state, batch)
+        if not self.run_updates:
+            losses = update(self.objective, self.adam, self.layout, self.state, batch)
+            self.count_update()
+            return losses
+        runs = [run.update(batch, self._updates + 1) for run in self.run_updates]
+        self.count_host_update()
+        components = {name: torch.cat([run.components[name] for run in runs]) for name in runs[0].components}
+        return Losses(torch.cat([run.total for run in runs]), components)
+
+    def count_host_update(self) -> None:
+        """What follows the `run_updates` of all runs: they know their number and do not count."""
+        self.state.updates.add_(1)
         self.count_update()
-        return losses
 
     def count_update(self) -> None:
         """What follows an `update` of the state: note it, and copy the target networks when their period is over."""

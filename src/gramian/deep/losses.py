@@ -90,18 +90,31 @@ class Objective:
     def targets(self, online: Parameters, target: Parameters, batch: Batch) -> Tensor:
         """The targets y, ``[P, B]``."""
         values = forward(self.spec, target, batch.next_observations).values
-        if self.double_q:
-            chosen = self.masked(forward(self.spec, online, batch.next_observations).values).argmax(2, keepdim=True)
-            bootstrap = values.gather(2, chosen).squeeze(2)
+        choosers = forward(self.spec, online, batch.next_observations).values if self.double_q else None
+        return self.bootstrap(values, choosers, batch)
+
+    def bootstrap(self, values: Tensor, choosers: Tensor | None, batch: Batch) -> Tensor:
+        """The targets y ``[P, B]`` from Q⁻(s', ·) ``[P, B, A]``, and from Q(s', ·) where double Q chooses by it."""
+        if choosers is None:
+            best = self.masked(values).amax(2)
         else:
-            bootstrap = self.masked(values).amax(2)
-        return batch.rewards.to(values.dtype) + batch.discounts.to(values.dtype) * bootstrap
+            best = values.gather(2, self.masked(choosers).argmax(2, keepdim=True)).squeeze(2)
+        return batch.rewards.to(values.dtype) + batch.discounts.to(values.dtype) * best
+
+    def td(self, values: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The TD losses ``[P]`` of Q(s_n, a_n) ``[P, B]``, and their gradient with respect to these, ``[P, B]``."""
+        errors = values - targets
+        if self.td_loss == "squared":
+            return errors.square().mean(1), errors * (2 / errors.shape[1])
+        clipped = errors.clamp(-1, 1)
+        # δ beyond 1: 1·(|δ| - ½); within: δ·(δ - ½δ)
+        return (clipped * (errors - 0.5 * clipped)).mean(1), clipped / errors.shape[1]
 
     def evaluate(self, online: Parameters, targets: Tensor, batch: Batch) -> Evaluation:
         """The losses, differentiable with respect to ``online``, and what they were computed from."""
         td, values, features = self._see(online, targets, batch)
         penalties = self.arms.penalties(features, self._next_features(online, batch))
-        return Evaluation(self._losses(td, penalties), values, features, penalties)
+        return Evaluation(self.losses(td, penalties), values, features, penalties)
 
     def _see(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
         """The TD losses ``[P]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
@@ -117,7 +130,8 @@ class Objective:
 
         return next_features
 
-    def _losses(self, td: Tensor, penalties: Tensor) -> Losses:
+    def losses(self, td: Tensor, penalties: Tensor) -> Losses:
+        """The losses from their parts, each ``[P]``; the penalties without κ."""
         penalty = self.arms.kappas * penalties
         return Losses(td + penalty, {"td": td, "penalty": penalty})
 
@@ -131,7 +145,7 @@ class Objective:
         def total(parameters: Parameters) -> tuple[Tensor, Losses]:
             td, _, features = self._see(parameters, targets, batch)
             penalties, sums = self.arms.stand_ins(features, self._next_features(parameters, batch))
-            return (td + self.arms.kappas * sums).sum(), self._losses(td.detach(), penalties)
+            return (td + self.arms.kappas * sums).sum(), self.losses(td.detach(), penalties)
 
         if torch.compiler.is_compiling():  # which cannot trace torch.autograd.grad
             gradients, losses = torch.func.grad(total, has_aux=True)(layout.views(online))

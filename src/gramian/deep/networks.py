@@ -36,6 +36,8 @@ _CONVOLUTIONS: dict[Kind, tuple[tuple[int, int, int], ...]] = {
 }
 _CHANNELS_LAST_FROM = 8
 """Images from which on it pays, on a CPU, to put their channels last."""
+NORM_EPSILON = 1e-5
+"""Added to the variance in a normalisation."""
 _HIDDEN_LAYERS: dict[Kind, int] = {"nature": 1, "minatar": 1, "mlp": 2}
 
 
@@ -91,6 +93,21 @@ class NetworkSpec:
         return channels * math.prod(sides)
 
 
+class Layer(NamedTuple):
+    """A hidden layer that did its work, as its backward pass needs it."""
+
+    name: str
+    """Of its parameters, for instance ``body.conv1``."""
+    inputs: Tensor
+    """What it saw; of a small convolution its `patches`."""
+    outputs: Tensor
+    """What it gave, rectified."""
+    stride: int
+    """Of a convolution; 0 of a hidden layer that sees everything."""
+    normalised: tuple[Tensor, Tensor, Tensor] | None
+    """Where there is a normalisation: what went into it, the means and the inverse deviations."""
+
+
 class QOutput(NamedTuple):
     """What a network returns."""
 
@@ -115,7 +132,7 @@ def parameter_shapes(spec: NetworkSpec) -> dict[str, tuple[int, ...]]:
         shapes[f"body.conv{number}.bias"] = (filters,)
         channels = filters
     inputs = spec.body_inputs
-    for name in _hidden_names(spec):
+    for name in hidden_names(spec):
         shapes[f"{name}.weight"] = (spec.features_dim, inputs)
         shapes[f"{name}.bias"] = (spec.features_dim,)
         if spec.layer_norm:
@@ -206,11 +223,13 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
         name = f"body.conv{number}"
         x = population_conv2d(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride).relu()
     x = x.flatten(2)
-    for name in _hidden_names(spec):
+    for name in hidden_names(spec):
         x = population_linear(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
         if spec.layer_norm:
             gain, shift = parameters[f"{name}.norm.weight"], parameters[f"{name}.norm.bias"]
-            x = functional.layer_norm(x, (spec.features_dim,)) * gain.unsqueeze(1) + shift.unsqueeze(1)
+            x = functional.layer_norm(x, (spec.features_dim,), eps=NORM_EPSILON) * gain.unsqueeze(1) + shift.unsqueeze(
+                1
+            )
         x = x.relu()
     return QOutput(population_linear(x, parameters["head.weight"], parameters["head.bias"]), x)
 
@@ -240,8 +259,10 @@ def by_run(parameters: Parameters) -> list[Parameters]:
     return [dict(zip(parameters, tensors, strict=True)) for tensors in runs]
 
 
-def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor) -> QOutput:
+def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record: list[Layer] | None = None) -> QOutput:
     """Q-values ``[B, A]`` and features ``[B, d]`` of one run, from its `by_run` parameters; for CPUs.
+
+    ``record``, where it is given, takes the hidden layers in, in their order (`gramian.deep.backward`).
 
     Examples
     --------
@@ -254,17 +275,42 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor) -> QOu
     if channels_last:
         x = x.contiguous(memory_format=torch.channels_last)
     for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
-        weight = own[f"body.conv{number}.weight"]
+        name, seen, weight = f"body.conv{number}", x, own[f"body.conv{number}.weight"]
         if channels_last:
             weight = weight.contiguous(memory_format=torch.channels_last)
-        x = functional.conv2d(x, weight, own[f"body.conv{number}.bias"], stride).relu()
+        if record is not None and spec.kind == "minatar":  # whose backward pass is so cheap that the patches pay
+            seen = patches(x, weight.shape[-1], stride)
+            side = (x.shape[-1] - weight.shape[-1]) // stride + 1
+            products = torch.addmm(own[f"{name}.bias"].unsqueeze(1), weight.flatten(1), seen)
+            x = products.view(len(weight), len(x), -1, side).transpose(0, 1).contiguous().relu_()
+        else:
+            x = functional.conv2d(x, weight, own[f"{name}.bias"], stride).relu_()
+        if record is not None:
+            record.append(Layer(name, seen, x, stride, None))
     x = x.flatten(1)
-    for name in _hidden_names(spec):
+    for name in hidden_names(spec):
+        seen, normalised = x, None
         x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
         if spec.layer_norm:
-            x = functional.layer_norm(x, (spec.features_dim,), own[f"{name}.norm.weight"], own[f"{name}.norm.bias"])
-        x = x.relu()
+            raw, gain, shift = x, own[f"{name}.norm.weight"], own[f"{name}.norm.bias"]
+            x, mean, inverse = torch.native_layer_norm(raw, (spec.features_dim,), gain, shift, NORM_EPSILON)
+            normalised = raw, mean, inverse
+        x = x.relu_()
+        if record is not None:
+            record.append(Layer(name, seen, x, 0, normalised))
     return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
+
+
+def patches(images: Tensor, size: int, stride: int) -> Tensor:
+    """What each filter of a convolution sees in each place: ``[B, C, H, W]`` → ``[C·size², B·H'·W']``.
+
+    Examples
+    --------
+    >>> patches(torch.arange(4.0).view(1, 1, 2, 2), size=1, stride=1)
+    tensor([[0., 1., 2., 3.]])
+    """
+    seen = images.unfold(2, size, stride).unfold(3, size, stride).permute(1, 4, 5, 0, 2, 3)  # [C, k, k, B, H', W']
+    return seen.reshape(seen.shape[:3].numel(), -1)
 
 
 def _scaled(spec: NetworkSpec, observations: Tensor, dtype: torch.dtype) -> Tensor:
@@ -314,5 +360,23 @@ def population_conv2d(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int)
     return outputs.view(population, batch, height, width, -1).permute(0, 1, 4, 2, 3)
 
 
-def _hidden_names(spec: NetworkSpec) -> list[str]:
+def convolutions(spec: NetworkSpec) -> tuple[tuple[int, int, int], ...]:
+    """(filters, size, stride) of each convolution.
+
+    Examples
+    --------
+    >>> convolutions(NetworkSpec("minatar", (4, 10, 10), actions=6, features_dim=128))
+    ((16, 3, 1),)
+    """
+    return _CONVOLUTIONS[spec.kind]
+
+
+def hidden_names(spec: NetworkSpec) -> list[str]:
+    """Names of the hidden layers after the convolutions.
+
+    Examples
+    --------
+    >>> hidden_names(NetworkSpec("mlp", (4,), actions=2, features_dim=8))
+    ['body.fc1', 'body.fc2']
+    """
     return [f"body.fc{number}" for number in range(1, _HIDDEN_LAYERS[spec.kind] + 1)]

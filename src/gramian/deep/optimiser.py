@@ -70,7 +70,9 @@ class Adam:
             bool ``[P]``. The other runs stay as they are to the last bit, whatever their gradient, NaN included.
         """
         if parameters.device.type == "cpu" and not torch.compiler.is_compiling():
-            self._step_by_run(parameters, gradients, mean, square, int(number), norms, active)
+            for run in active.nonzero().flatten().tolist():
+                rows = (tensor[run] for tensor in (parameters, gradients, mean, square))
+                self.step_run(*rows, run=run, number=int(number), norm=float(norms[run]))
             return
         # The coefficients are float64: in float32 1 - 0.999 has but four digits.
         beta1, beta2 = self.betas
@@ -96,35 +98,26 @@ class Adam:
             parameters.mul_(column(1 - rates * self.weight_decay))
         parameters.addcmul_(step, column(rates * root / correction1), value=-1)
 
-    def _step_by_run(
-        self,
-        parameters: Tensor,
-        gradients: Tensor,
-        mean: Tensor,
-        square: Tensor,
-        number: int,
-        norms: Tensor,
-        active: Tensor,
+    def step_run(
+        self, parameters: Tensor, gradient: Tensor, mean: Tensor, square: Tensor, *, run: int, number: int, norm: float
     ) -> None:
-        """The same, by torch's own step for the CPU, which passes over the memory once."""
-        for run in active.nonzero().flatten().tolist():
-            gradient = gradients[run]
-            if self.max_grad_norm is not None:
-                gradient *= min(1.0, self.max_grad_norm / (float(norms[run]) + 1e-6))
-            adam(
-                [parameters[run]],
-                [gradient],
-                [mean[run]],
-                [square[run]],
-                [],
-                [torch.tensor(float(number - 1))],
-                fused=True,
-                decoupled_weight_decay=True,
-                amsgrad=False,
-                beta1=self.betas[0],
-                beta2=self.betas[1],
-                lr=float(self.learning_rates[run]),
-                weight_decay=self.weight_decay,
-                eps=self.epsilon,
-                maximize=False,
-            )
+        """The `step` of one run, rows ``[N]``, by torch's own for the CPU, which passes over the memory once."""
+        if self.max_grad_norm is not None:
+            gradient *= min(1.0, self.max_grad_norm / (norm + 1e-6))
+        adam(
+            [parameters],
+            [gradient],
+            [mean],
+            [square],
+            [],
+            [torch.tensor(float(number - 1))],
+            fused=True,
+            decoupled_weight_decay=True,
+            amsgrad=False,
+            beta1=self.betas[0],
+            beta2=self.betas[1],
+            lr=self.learning_rates[run].item(),
+            weight_decay=self.weight_decay,
+            eps=self.epsilon,
+            maximize=False,
+        )

@@ -32,16 +32,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gramian.deep.acting import actors
 from gramian.deep.batch import Batch
 from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, nothing, record
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
-from gramian.deep.networks import by_run, forward_run
 from gramian.deep.observations import FrameStack, ObservationSpec
 from gramian.deep.replay import Replay
 from gramian.deep.streams import Stream, bits, further, integers, uniform
 
+_BLOCK_STEPS = 256
+"""Steps whose random numbers the host makes at once: one call for them costs about as much as one for each."""
 _ALIGNMENT = 64
 """Bytes to whose multiples the fields of a transition are aligned."""
 
@@ -225,7 +227,7 @@ class Pipeline(ABC):
 
 
 class HostPipeline(Pipeline):
-    """A population on the CPU. With Atari's network and a second core, the learner has a thread of its own."""
+    """A population on the CPU. With Atari's network and a second core, its runs learn in threads of their own."""
 
     def __init__(
         self,
@@ -241,30 +243,40 @@ class HostPipeline(Pipeline):
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
-        self._actors = by_run(learner.layout.views(self.acting))
-        # A thread pays where updates are long and whoever steps the environments holds no lock of the interpreter.
+        self._actors = [
+            actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs]) for runs in self.parts
+        ]
+        self._block = -1
+        # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it
+        # again costs more than the whole operation of a small network.
         threaded = learner.spec.kind == "nature" and cores() > 1
-        self._thread = ThreadPoolExecutor(1, "gramian-learner") if threaded else None
-        self._learning: Future[object] | None = None
-        self._begun = 0
+        self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if threaded else None
+        self._learning: list[Future[object]] = []
 
     @property
     def updates(self) -> int:
         """See :attr:`Pipeline.updates`."""
-        return self.learner.updates if self._learning is None else self._begun
+        return self.learner.updates + bool(self._learning)
 
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
         runs = self.parts[part]
-        random_bits = further(self._keys[runs], agent_step, self._environments)
-        actions = integers(random_bits, self._action_counts[runs])
+        actions, chances = self._explore(agent_step)
         if epsilon >= 1:  # in a prefill nobody needs the network
-            return actions
+            return actions[runs]
         with torch.no_grad():
-            actors = zip(self._actors[runs], self.stack.observations[runs], strict=True)
-            values = [forward_run(self.learner.spec, own, seen).values for own, seen in actors]
-            greedy = self.learner.objective.masked(torch.stack(values), runs).argmax(2).numpy()
-        return np.where(uniform(random_bits) < epsilon, actions, greedy)
+            greedy = self.learner.objective.masked(self._actors[part](), runs).numpy().argmax(2)
+        return np.where(chances[runs] < epsilon, actions[runs], greedy)
+
+    def _explore(self, agent_step: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Random actions, and the numbers that decide whether to take them, each ``[P, E]``."""
+        block, place = divmod(agent_step, _BLOCK_STEPS)
+        if block != self._block:
+            steps = np.arange(block * _BLOCK_STEPS, (block + 1) * _BLOCK_STEPS)
+            random_bits = further(self._keys, steps[:, None, None], self._environments)
+            self._chances, self._choices = uniform(random_bits), integers(random_bits, self._action_counts)
+            self._block = block
+        return self._choices[place], self._chances[place]
 
     def _observe(self, part: int) -> None:
         fields = self._transitions[part].fields
@@ -279,24 +291,29 @@ class HostPipeline(Pipeline):
         self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._batch)
 
     def learn(self) -> None:
-        """See :meth:`Pipeline.learn`. Only begins it, where there is a thread for it."""
-        if self._thread is None:
+        """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
+        if self._threads is None:
             self.learner.update(self._batch)
         else:
-            self._begun = self.learner.updates + 1
-            self._learning = self._thread.submit(self.learner.update, self._batch)
+            number = self.learner.updates + 1
+            for run in self.learner.run_updates:
+                # Tasks begin in the order in which they are given, so nobody waits for one that cannot begin.
+                ahead = self._threads.submit(run.look_ahead, self._batch)
+                self._learning.append(self._threads.submit(run.update, self._batch, number, ahead.result))
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
-        if self._learning is not None:
-            self._learning.result()
-            self._learning = None
+        if self._learning:
+            for run in self._learning:
+                run.result()
+            self._learning = []
+            self.learner.count_host_update()
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
         super().close()
-        if self._thread is not None:
-            self._thread.shutdown()
+        if self._threads is not None:
+            self._threads.shutdown()
 
 
 class DevicePipeline(Pipeline):

@@ -1,0 +1,22 @@
+"""What learning changes."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class State(NamedTuple):
+    """Everything that learning changes."""
+
+    online: Tensor
+    """Parameters of the online networks, rows ``[P, N]`` of a `Layout`."""
+    target: Tensor
+    """Parameters of the target networks, ``[P, N]``."""
+    mean: Tensor
+    """Adam's running mean of the gradients, ``[P, N]``."""
+    square: Tensor
+    """Adam's running mean of their squares, ``[P, N]``."""
+    updates: Tensor
+    """Number of updates done, int64 scalar."""
+    diverged_at: Tensor
+    """Number of the update (the first is 1) at which a run was first seen not to be finite, or -1; int64 ``[P]``."""

@@ -1,0 +1,103 @@
+"""Updates by hand against automatic differentiation."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+import torch
+
+from gramian.deep.arms import Arm
+from gramian.deep.learner import Learner, LearnerConfig, update
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
+
+CONFIGS = {
+    "huber": LearnerConfig(),
+    "squared": LearnerConfig(loss="squared"),
+    "double_q": LearnerConfig(double_q=True),
+    "clipped": LearnerConfig(max_grad_norm=0.05, weight_decay=0.1),
+}
+
+
+def pair(spec, config, arms, dtype=torch.float64, counts=None):
+    seeds = list(range(len(arms)))
+    return tuple(Learner(spec, config, seeds, arms, counts, dtype=dtype) for _ in range(2))
+
+
+def compare(spec, config, arms, dtype=torch.float64, tolerance=1e-11, counts=None, updates=3):
+    by_hand, by_autograd = pair(spec, config, arms, dtype, counts)
+    for number in range(updates):
+        batch = batch_of(spec, list(range(len(arms))), number, actions=counts, scale=2.0)
+        ours = by_hand.update(batch)
+        theirs = update(by_autograd.objective, by_autograd.adam, by_autograd.layout, by_autograd.state, batch)
+        by_autograd.count_update()
+        torch.testing.assert_close(ours.total, theirs.total, rtol=tolerance, atol=tolerance)
+        for name, component in theirs.components.items():
+            torch.testing.assert_close(ours.components[name], component, rtol=tolerance, atol=tolerance)
+    for name, tensor in by_autograd.state_dict().items():
+        torch.testing.assert_close(by_hand.state_dict()[name], tensor, rtol=tolerance, atol=tolerance, msg=name)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
+def test_every_arm_is_updated_as_by_automatic_differentiation(kind, config):
+    compare(SPECS[kind], config, EVERY_ARM)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "minatar"])
+def test_normalised_layers_are_updated_as_by_automatic_differentiation(kind):
+    compare(replace(SPECS[kind], layer_norm=True), LearnerConfig(), EVERY_ARM)
+
+
+def test_runs_with_fewer_actions_are_updated_as_by_automatic_differentiation():
+    compare(
+        SPECS["mlp"], LearnerConfig(double_q=True), [Arm("dqn"), Arm("gram", 0.1), Arm("dr3", 0.1)], counts=[3, 2, 1]
+    )
+
+
+def test_float32_differs_by_rounding_alone():
+    compare(SPECS["minatar"], LearnerConfig(), EVERY_ARM, torch.float32, 2e-5)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
+def test_a_run_is_updated_to_the_same_bits_alone_and_among_others(kind):
+    spec, seeds = SPECS[kind], list(range(len(EVERY_ARM)))
+    together = Learner(spec, LearnerConfig(), seeds, EVERY_ARM)
+    alone = [Learner(spec, LearnerConfig(), [seed], [arm]) for seed, arm in zip(seeds, EVERY_ARM, strict=True)]
+    for number in range(3):
+        # Sixteen samples: whoever is first or second, what he sees begins at a multiple of 64 bytes.
+        together.update(batch_of(spec, seeds, number, size=16))
+        for seed, one in enumerate(alone):
+            one.update(batch_of(spec, [seed], number, size=16))
+    for seed, one in enumerate(alone):
+        assert torch.equal(one.state.online[0], together.state.online[seed])
+
+
+def test_updates_in_threads_give_the_same_bits():
+    spec, seeds = SPECS["minatar"], list(range(len(EVERY_ARM)))
+    in_turn, threaded = pair(spec, LearnerConfig(target_period_updates=2), EVERY_ARM, torch.float32)
+    with ThreadPoolExecutor(3) as threads:
+        for number in range(1, 6):
+            batch = batch_of(spec, seeds, number)
+            in_turn.update(batch)
+            tasks = []
+            for run in threaded.run_updates:
+                ahead = threads.submit(run.look_ahead, batch)
+                tasks.append(threads.submit(run.update, batch, number, ahead.result))
+            for task in tasks:
+                task.result()
+            threaded.count_host_update()
+    for name, tensor in in_turn.state_dict().items():
+        assert torch.equal(threaded.state_dict()[name], tensor), name
+
+
+def test_a_run_that_diverged_keeps_its_state_and_its_mark():
+    spec = SPECS["mlp"]
+    learner = Learner(spec, LearnerConfig(), [0, 1], [Arm("dqn"), Arm("gram", 0.1)])
+    batch = batch_of(spec, [0, 1])
+    batch.rewards[1] = torch.nan
+    before = learner.state.online.clone()
+    for _ in range(2):
+        learner.update(batch)
+    assert learner.diverged_at.tolist() == [-1, 1]
+    assert torch.equal(learner.state.online[1], before[1])
+    assert not torch.equal(learner.state.online[0], before[0])
