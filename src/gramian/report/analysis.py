@@ -34,12 +34,16 @@ class Options:
     """Of the bootstrap."""
     title: str = ""
     """Of the page; the name of the study's folder where empty."""
+    frames: int = 0
+    """Look at the first so many frames of every run; 0 for all of them."""
 
     def __post_init__(self) -> None:
         if self.replicates < 100:
             raise UserError(f"replicates is {self.replicates}; it must be at least 100")
         if self.seed < 0:
             raise UserError(f"seed is {self.seed}; it must be 0 or more")
+        if self.frames < 0:
+            raise UserError(f"frames is {self.frames}; it must be 0 or more")
 
 
 @dataclass(frozen=True)
@@ -212,10 +216,13 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
     sweep = find_sweep(
         study, tables, arms, options.baseline, options.replicates, np.random.default_rng([options.seed, 1])
     )
+    cautions = find_cautions(study, tables, arms, common, missing, options.baseline, sweep)
+    if options.frames:
+        cautions.insert(0, f"Of every run the first {options.frames:,} frames are looked at, and no others.")
     return Analysis(
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
-        find_cautions(study, tables, arms, common, missing, options.baseline, sweep), sweep,
+        cautions, sweep,
         tuple(sorted(runs["window"].unique().to_list())),
     )  # fmt: skip
 

@@ -15,6 +15,7 @@ from gramian.report.section import Section
 from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures
+from gramian.study.horizon import first_frames
 from gramian.study.store import read_planned, read_study
 
 
@@ -70,6 +71,8 @@ def build(
     """
     options = options or Options()
     study = read_study(folder)
+    if options.frames:
+        study = first_frames(study, options.frames)
     planned = read_planned(folder)
     analysis = analyse(study, options, planned)
     analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))

@@ -33,6 +33,8 @@ class ReportOptions:
     """Of the page; the study's own where it is left away."""
     analysis: Path | None = None
     """What 'gramian analyze' has written of these runs; FOLDER/analysis, where there is one, unless it is given."""
+    frames: int = 0
+    """Look at the first so many frames of every run; a run that has come so far counts as done. 0 for all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,7 @@ class ImportOptions:
 
 def report_command(options: ReportOptions) -> int:
     """Write the report of a study: a page, figures and tables."""
-    chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title)
+    chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title, options.frames)
     page = build(options.folder, options.out, chosen, analysis_folder=options.analysis)
     print(f"report in {page}", file=sys.stderr)
     return 0
