@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from gramian.compiled import kernel
 from gramian.linear.exchangeable import open_classes
-from gramian.linear.features import active_tiles, with_action
+from gramian.linear.features import action_value, active_tiles, with_action
 from gramian.linear.kernels import (
     FULL,
     NONE,
@@ -15,7 +15,6 @@ from gramian.linear.kernels import (
     TWO_SAMPLE,
     Floats,
     Integers,
-    dot_active,
     learn,
     transform,
 )
@@ -108,7 +107,6 @@ def _action_values(
     tiles: Integers,
     per_action: int,
     place: Integers,
-    indices: Integers,
     values: Floats,
     Y: Floats,
     q: Floats,
@@ -118,8 +116,7 @@ def _action_values(
         if form == FULL:
             q[a] = np.dot(Y[a, : theta.size], theta)
         else:
-            _active(tiles, a, per_action, place, indices)
-            q[a] = dot_active(w, indices, values)
+            q[a] = action_value(w, tiles, a, per_action, ACTIONS, place, values)
 
 
 @kernel
@@ -193,7 +190,7 @@ def q_learning_run(
             n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
         if form == FULL:
             _transform_all(A, tiles_now, per_action, place, indices, values, n, Y)
-        _action_values(form, w, theta[:n], tiles_now, per_action, place, indices, values, Y, q)
+        _action_values(form, w, theta[:n], tiles_now, per_action, place, values, Y, q)
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
@@ -209,7 +206,7 @@ def q_learning_run(
                 best_next = -np.inf
                 if form == FULL:
                     _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
-                _action_values(form, w, theta[:n], tiles_next, per_action, place, indices, values, Y_next, q_next)
+                _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q_next)
                 for a in range(ACTIONS):
                     best_next = max(best_next, q_next[a])
             delta = -1.0 + gamma * best_next - q[action]
@@ -263,7 +260,7 @@ def q_learning_run(
                     Y_next[action, j] += shared * room[1, j]
             if form == FULL and projected:
                 _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
-            _action_values(form, w, theta[:n], tiles_next, per_action, place, indices, values, Y_next, q)
+            _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q)
             tiles_now, tiles_next = tiles_next, tiles_now
             Y, Y_next = Y_next, Y
     return FINISHED

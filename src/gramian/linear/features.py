@@ -29,10 +29,31 @@ def active_tiles(state: Floats, low: Floats, high: Floats, scale: Floats, offset
 @kernel
 def with_action(tiles: Integers, action: int, per_action: int, actions: int, out: Integers) -> None:
     """Write the indices of the active features of (state, action) into ``out`` [k]: its block of every copy."""
-    copies = out.size // tiles.size
-    for c in range(copies):
+    first, start = action * per_action, 0
+    while start < out.size:
         for t in range(tiles.size):
-            out[c * tiles.size + t] = (c * actions + action) * per_action + tiles[t]
+            out[start + t] = first + tiles[t]
+        first, start = first + actions * per_action, start + tiles.size
+
+
+@kernel
+def action_value(
+    w: Floats, tiles: Integers, action: int, per_action: int, actions: int, place: Integers, values: Floats
+) -> float:
+    """Return φᵀw of (state, action), as from the indices of `with_action` but without writing them down.
+
+    Reading what was written a moment ago is what takes the time. ``place`` is empty or maps features to their classes.
+    """
+    total, first, i = 0.0, action * per_action, 0
+    while i < values.size:
+        for t in range(tiles.size):
+            index = first + tiles[t]
+            if place.size > 0:
+                index = place[index]
+            total += values[i] * w[index]
+            i += 1
+        first += actions * per_action
+    return total
 
 
 @dataclass(frozen=True)
