@@ -81,6 +81,20 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
 
 
 @kernel
+def copy_row(given: Floats, out: Floats) -> None:
+    """Set ``out`` [n] to ``given`` [n]: rows of a matrix as arrays of their own, which vectorises."""
+    for j in range(out.size):
+        out[j] = given[j]
+
+
+@kernel
+def add_row(factor: float, given: Floats, out: Floats) -> None:
+    """Add ``factor`` times ``given`` [n] to ``out`` [n]."""
+    for j in range(out.size):
+        out[j] += factor * given[j]
+
+
+@kernel
 def _active(tiles: Integers, action: int, per_action: int, place: Integers, out: Integers) -> None:
     """Write the active features of (state, action) into ``out`` [k], or their classes where ``place`` has them."""
     with_action(tiles, action, per_action, ACTIONS, out)
@@ -191,6 +205,7 @@ def q_learning_run(
         if form == FULL:
             _transform_all(A, tiles_now, per_action, place, indices, values, n, Y)
         _action_values(form, w, theta[:n], tiles_now, per_action, place, values, Y, q)
+        shared, corrected = 0, -1  # tiles in common with the state before, and the action whose y is not a sum of rows
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
@@ -205,7 +220,16 @@ def q_learning_run(
             if position < GOAL:
                 best_next = -np.inf
                 if form == FULL:
-                    _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
+                    shared = 0
+                    for t in range(tilings):
+                        shared += tiles_now[t] == tiles_next[t]
+                    for a in range(ACTIONS):
+                        if shared == tilings and a != corrected and not projected:
+                            # Neither the tiles nor the rows of this action have changed since y was summed.
+                            copy_row(Y[a, :n], Y_next[a, :n])
+                        else:
+                            _active(tiles_next, a, per_action, place, indices)
+                            transform(A, indices, values, Y_next[a, :n])
                 _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q_next)
                 for a in range(ACTIONS):
                     best_next = max(best_next, q_next[a])
@@ -216,8 +240,7 @@ def q_learning_run(
             _active(tiles_now, action, per_action, place, indices)
             term = estimator
             if form == FULL:
-                for j in range(n):
-                    y[j] = Y[action, j]
+                copy_row(Y[action, :n], y[:n])
             elif reads_y:
                 transform(A, indices, values, y[:n])
             if estimator == TWO_SAMPLE:
@@ -252,12 +275,8 @@ def q_learning_run(
                 lengths[episode] = step
                 break
             if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
-                shared = 0.0
-                for t in range(tilings):
-                    if tiles_now[t] == tiles_next[t]:
-                        shared += 1.0 + copies
-                for j in range(n):
-                    Y_next[action, j] += shared * room[1, j]
+                add_row(shared * (1.0 + copies), room[1, :n], Y_next[action, :n])
+                corrected = action
             if form == FULL and projected:
                 _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
             _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q)
