@@ -64,7 +64,8 @@ def number(value: float, *, sign: bool = False) -> str:
     """Three significant digits, a true minus; with its sign where it is a difference."""
     if not math.isfinite(value):
         return "–"
-    places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    rounded = abs(float(f"{value:.3g}"))  # 0.9999 has as many places as 1
+    places = max(0, 2 - math.floor(math.log10(rounded))) if rounded else 0
     shown = f"{value:,.{min(places, 3)}f}"
     return (f"+{shown}" if sign and value > 0 else shown).replace("-", "−")
 

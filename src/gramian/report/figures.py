@@ -134,7 +134,7 @@ def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
     rows = math.ceil(len(metrics) / columns)
     width = max(4.6, 2.8 * columns)
     legend_columns = _legend_columns(list(styles), width)
-    top = 0.6 + 0.17 * math.ceil(len(styles) / legend_columns)
+    top = 0.65 + 0.17 * math.ceil(len(styles) / legend_columns)
     height = 1.9 * rows + 0.4 + top
     figure = Figure(figsize=(width, height))
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
@@ -317,7 +317,7 @@ def _grid(
     width = max(4.6, panel[0] * columns)
     names = [*styles, *(str(line.get_label()) for line in extra)]
     legend_columns = _legend_columns(names, width)
-    top = 0.4 + 0.17 * math.ceil(len(names) / legend_columns)
+    top = 0.45 + 0.17 * math.ceil(len(names) / legend_columns)
     height = panel[1] * rows + 0.45 + top
     figure = Figure(figsize=(width, height))  # a layout engine would take a minute for 49 panels
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
