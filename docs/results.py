@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
+import scipy.stats
 
 from gramian.files import replace_text
 from gramian.palette import order_arms
@@ -25,6 +26,10 @@ Row = dict[str, str]
 
 BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm")}
 """What the arms of each study are compared with, in turn."""
+PENALISED = ("gram", "decor")
+"""Arms that minimise the same number."""
+CONTRASTS = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
+"""Arms whose features are compared, each with the one after it."""
 FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
@@ -59,7 +64,8 @@ def number(value: float, *, sign: bool = False) -> str:
     """Three significant digits, a true minus; with its sign where it is a difference."""
     if not math.isfinite(value):
         return "–"
-    places = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
+    rounded = abs(float(f"{value:.3g}"))  # 0.9999 has as many places as 1
+    places = max(0, 2 - math.floor(math.log10(rounded))) if rounded else 0
     shown = f"{value:,.{min(places, 3)}f}"
     return (f"+{shown}" if sign and value > 0 else shown).replace("-", "−")
 
@@ -99,6 +105,19 @@ class Grid:
         pair: tuple[Array, Array] = self.values[arm], self.values[baseline]
         return statistics.bootstrap_pair(statistic, *pair, np.random.default_rng(0), paired=True, by_game=by_game)
 
+    def relative(self, scale: Array) -> "Grid":
+        """The same in percent of a scale ``[G]``, so that games can be put together."""
+        made = Grid([], "")
+        made.arms, made.games, made.seeds = self.arms, self.games, self.seeds
+        made.values = {arm: 100.0 * values / scale for arm, values in self.values.items()}
+        return made
+
+
+def learned(rows: Sequence[Row]) -> Array:
+    """What DQN learns in each game ``[G]``: its mean final score less that of random play."""
+    final, chance = (Grid(rows, column) for column in ("final_score", "random"))
+    return np.asarray(np.nanmean(final.values["dqn"] - chance.values["dqn"], axis=0))
+
 
 def scores(study: str) -> str:
     """Mean return of the last 100 episodes of each arm in each game."""
@@ -113,28 +132,101 @@ def scores(study: str) -> str:
     return table([f"arm ({len(grid.seeds)} seeds)", *grid.titles], lines)
 
 
-def against(study: str, baseline: str) -> str:
-    """Differences to a baseline, and how often it is beaten."""
+def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
+    """Differences to a baseline, of all arms or of some, and how often it is beaten."""
     path = RESULTS / study / "scores.csv"
     if not (found := read(path)):
         return awaited(path)
     final, auc = (Grid(found, column) for column in ("final_score", "auc"))
     if baseline not in final.arms:
         return f"*The study has no arm `{baseline}`.*\n"
+    relative = final.relative(learned(found))
     lines = []
-    for arm in final.arms:
+    for arm in arms or final.arms:
         if arm == baseline:
             continue
         by_game = final.compared(statistics.paired_difference, arm, baseline, by_game=True)
+        together = relative.compared(mean_difference, arm, baseline, by_game=False)
         won = [one.compared(statistics.paired_improvement, arm, baseline, by_game=False) for one in (final, auc)]
         lines.append(
             [
                 f"`{arm}`",
                 *(interval_text(by_game, at, sign=True) for at in range(len(final.games))),
+                interval_text(together, sign=True),
                 *map(interval_text, won),
             ]
         )
-    return table([f"less `{baseline}`", *final.titles, "pairs won", "by area"], lines)
+    return table([f"less `{baseline}`", *final.titles, "together, %", "pairs won", "by area"], lines)
+
+
+def mean_difference(arm: Array, baseline: Array) -> Array:
+    """Mean over games of the mean difference of pairs."""
+    return np.asarray(statistics.paired_difference(arm, baseline).mean(-1))
+
+
+def both(study: str) -> str:
+    """`gram` and `decor`, which minimise the same number, taken as one arm of twice the runs."""
+    path = RESULTS / study / "scores.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    final = Grid(found, "final_score")
+    if missing := {*PENALISED, "dqn", "norm (matched)"} - set(final.arms):
+        return f"*The study has no arm {' or '.join(f'`{arm}`' for arm in sorted(missing))}.*\n"
+    scale = learned(found)
+    others = [final.values[other] for other in ("dqn", "norm (matched)")]
+    mean = np.mean([final.values[arm] for arm in PENALISED], axis=0)
+    differences = [mean - other for other in others]
+    lines = [
+        [
+            game,
+            *(interval_text(student(one[:, [at]]), sign=True) for one in differences),
+            number(detectable(differences[1][:, [at]])),
+        ]
+        for at, game in enumerate(final.titles)
+    ]
+    percent = [100.0 * one / scale for one in differences]
+    lines.append(
+        ["together, %", *(interval_text(student(one), sign=True) for one in percent), number(detectable(percent[1]))]
+    )
+    return table(["game", "less `dqn`", "less `norm (matched)`", "found 4 times of 5"], lines)
+
+
+def student(differences: Array) -> Interval:
+    """Mean over seeds and games of differences ``[S, G]``, with Student's 95 % interval."""
+    error, freedom = standard_error(differences)
+    half = error * float(scipy.stats.t.ppf(0.975, freedom))
+    mean = float(differences.mean())
+    return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
+
+
+def detectable(differences: Array) -> float:
+    """True mean of such differences ``[S, G]`` that a t-test at 5 % finds with a power of 80 %."""
+    error, freedom = standard_error(differences)
+    return error * float(scipy.stats.t.ppf(0.975, freedom) + scipy.stats.t.ppf(0.8, freedom))
+
+
+def standard_error(differences: Array) -> tuple[float, int]:
+    """Of the mean over seeds and games ``[S, G]``, games being what they are and seeds drawn; and its freedom."""
+    seeds, games = differences.shape
+    return math.sqrt(float(differences.var(axis=0, ddof=1).sum()) / seeds) / games, games * (seeds - 1)
+
+
+def feature_differences(study: str) -> str:
+    """Features of one arm less those of another, by pairs of the same seed."""
+    path = RESULTS / study / "features.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    grids = {name: Grid(found, column) for column, name in FEATURES.items() if column in found[0]}
+    first = next(iter(grids.values()))
+    lines = []
+    for arm, other in CONTRASTS:
+        if not {arm, other} <= set(first.arms):
+            continue
+        compared = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
+        for at, game in enumerate(first.titles):
+            cells = [interval_text(one, at, sign=True) for one in compared]
+            lines.append([f"{game}, `{arm}` less `{other}`", *cells])
+    return table(["game, arms", *grids], lines)
 
 
 def features(study: str) -> str:
@@ -162,14 +254,23 @@ def chosen(study: str) -> str:
         rows = read(path)
         for penalty in dict.fromkeys(row["penalty"] for row in rows):
             own = [row for row in rows if row["penalty"] == penalty]
-            best = next(row for row in own if row["chosen"] == "true")
-            ends = [float(best[name]) if best[name] else math.nan for name in ("score", "score_low", "score_high")]
-            within = [row["kappa"] for row in own if row["score"] and float(row["score"]) >= ends[1]]
+            best = next((row for row in own if row["chosen"] == "true"), own[0])
+            if not best["kappa"]:
+                lines.append([fold, f"`{penalty}`", "–", score_text(best), "–", "–"])
+                continue
+            within = [row["kappa"] for row in own if row["score"] and float(row["score"]) >= float(best["score_low"])]
             edge = " (an end of the grid)" if best in (own[0], own[-1]) else ""
-            shown = f"{number(ends[0])} [{number(ends[1])}, {number(ends[2])}]"
             kappas = ", ".join(f"{float(kappa):g}" for kappa in within)
-            lines.append([fold, f"`{penalty}`", f"{float(best['kappa']):g}{edge}", shown, kappas])
-    return table(["fold", "penalty", "chosen κ", "score", "κ within its interval"], lines)
+            last = max(own, key=lambda row: float(row["kappa"]))
+            chosen = f"{float(best['kappa']):g}{edge}"
+            lines.append([fold, f"`{penalty}`", chosen, score_text(best), kappas, score_text(last)])
+    return table(["fold", "penalty", "chosen κ", "score", "κ within its interval", "score at κ = 10.24"], lines)
+
+
+def score_text(row: Row) -> str:
+    """The score of a κ with its interval."""
+    ends = [float(row[name]) if row[name] else math.nan for name in ("score", "score_low", "score_high")]
+    return f"{number(ends[0])} [{number(ends[1])}, {number(ends[2])}]"
 
 
 def kappas(study: str) -> str:
@@ -189,16 +290,65 @@ def figures(study: str) -> str:
     """The figures that there are."""
     names = {
         "learning-curves": "Learning curves: mean of the last 100 episodes, 95 % intervals over seeds",
-        "feature-norm": "‖φ‖ during training",
-        "sparsity": "Active features and sparsity on Seaquest",
-        "dynamics": "Norms and gradients on Seaquest",
+        "differences": "Final score less that of DQN, pairs of the same seed, 95 % intervals",
     }
+    return pictures(study, names)
+
+
+def feature_figures(study: str) -> str:
+    """The figures of the features that there are."""
+    names = {
+        "feature-norm": "‖φ‖ during training",
+        "sparsity": "Active features and sparsity of trained agents on Seaquest",
+        "dynamics": "Norms, gradients, TD error, sparsity, rank, correlation and dormancy during training on Seaquest",
+    }
+    return pictures(study, names)
+
+
+def pictures(study: str, names: dict[str, str]) -> str:
+    """Those that there are, by name and what they show."""
     there = [
         f"![{text}](figures/results/{study}-{name}.png)\n"
         for name, text in names.items()
         if (DOCS / "figures" / "results" / f"{study}-{name}.png").exists()
     ]
     return "\n".join(there) or f"*Not yet run: awaits figures of the report of `{study}`.*\n"
+
+
+def norms(study: str) -> str:
+    """Rank correlation of feature norm and final score over the arms' means, game by game."""
+    paths = [RESULTS / study / name for name in ("scores.csv", "features.csv")]
+    if not all(path.exists() for path in paths):
+        return awaited(*(path for path in paths if not path.exists()))
+    final, norm = (
+        Grid(read(path), column) for path, column in zip(paths, ("final_score", "training_norm"), strict=True)
+    )
+    lines = []
+    for at, game in enumerate(final.titles):
+        pairs = [[np.nanmean(grid.values[arm][:, at]) for arm in final.arms] for grid in (norm, final)]
+        lines.append([game, f"{scipy.stats.spearmanr(*pairs).statistic:.2f}".replace("-", "−")])
+    return table(["game", f"rank correlation over {len(final.arms)} arms"], lines)
+
+
+def growths(study: str) -> str:
+    """Growth of the gradient of the head in training, and that of what it is made of."""
+    path = RESULTS / study / "features.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    names = {name: f"growth_log_{name}" for name in ("head_gradient", "feature_norm", "td_error")}
+    if not set(names.values()) <= set(found[0]):
+        return f"*Not yet run: awaits the growth of the gradient in `results/{study}/features.csv`.*\n"
+    grids = {name: Grid(found, column) for name, column in names.items()}
+    first = grids["head_gradient"]
+    lines = [
+        [
+            f"{game}, `{arm}`",
+            *(interval_text(student(grid.values[arm][:, [at]]), sign=True) for grid in grids.values()),
+        ]
+        for at, game in enumerate(first.titles)
+        for arm in ("dqn", "gram")
+    ]
+    return table(["game, arm", "log‖gradient of the head‖", "log‖φ‖", "log|TD error|"], lines)
 
 
 def dopamine() -> str:
@@ -209,12 +359,21 @@ def dopamine() -> str:
 
 def tables() -> dict[str, Callable[[], str]]:
     """Every table of the page by its name."""
-    made: dict[str, Callable[[], str]] = {"dopamine": dopamine, "minatar-chosen": lambda: chosen("minatar")}
+    made: dict[str, Callable[[], str]] = {
+        "dopamine": dopamine,
+        "minatar-chosen": lambda: chosen("minatar"),
+        "minatar-chance": lambda: against("minatar", "gram", ["decor"]),
+        "minatar-both": lambda: both("minatar"),
+        "minatar-norms": lambda: norms("minatar"),
+        "minatar-growths": lambda: growths("minatar"),
+        "minatar-feature-differences": lambda: feature_differences("minatar"),
+    }
     for study, baselines in BASELINES.items():
         made[f"{study}-kappas"] = lambda study=study: kappas(study)  # type: ignore[misc]
         made[f"{study}-scores"] = lambda study=study: scores(study)  # type: ignore[misc]
         made[f"{study}-features"] = lambda study=study: features(study)  # type: ignore[misc]
         made[f"{study}-figures"] = lambda study=study: figures(study)  # type: ignore[misc]
+        made[f"{study}-feature-figures"] = lambda study=study: feature_figures(study)  # type: ignore[misc]
         for baseline in baselines:
             name = baseline.replace(" (", "-").replace(")", "")
             made[f"{study}-against-{name}"] = lambda study=study, baseline=baseline: against(study, baseline)  # type: ignore[misc]

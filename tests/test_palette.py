@@ -57,6 +57,13 @@ def test_matplotlib_knows_every_style():
         Rectangle((0, 0), 1, 1, hatch=style.hatch)
 
 
+def test_a_labelled_arm_has_its_kinds_colour_and_a_line_of_its_own():
+    styles = arm_styles(["dqn", "gram", "norm", "norm (matched)"])
+    assert styles["norm (matched)"].color == styles["norm"].color
+    assert styles["norm (matched)"].dash != styles["norm"].dash
+    assert styles["norm (matched)"] == arm_styles(["norm (matched)"])["norm (matched)"]
+
+
 def test_arms_of_one_kind_take_colours_that_are_still_free():
     styles = arm_styles(["dqn", "gram:0.1", "gram:1.0", "gram:10.0", "gram:1.0:uncentered"])
     assert len({style.color for style in styles.values()}) == 5

@@ -88,6 +88,8 @@ _KINDS = {
     "dr3": ("green", "dot", "star"),
 }
 """The first arm of a kind looks the same everywhere; the kinds stand in the order of the documentation."""
+_LABELS = {"norm (matched)": ("purple", "solid", "star")}
+"""Looks of arms that `gramian study choose` gives a label: in the colour of their kind, with a line of their own."""
 
 
 def arm_label(arm: str, learning_rate: float | None, label: str = "") -> str:
@@ -141,7 +143,7 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
     Parameters
     ----------
     arms
-        In order; the first arm of a known kind takes that kind's own style.
+        In order; the first arm of a known kind takes that kind's own style, as does one of a known label.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
     """
     looks: dict[str, tuple[str, str, str]] = {}
     for arm in arms:
-        own = _KINDS.get(kind_of(arm))
+        own = _LABELS.get(arm, _KINDS.get(kind_of(arm)))
         if own is not None and own not in looks.values():
             looks[arm] = own
     for arm in arms:

@@ -89,7 +89,12 @@ def test_a_run_without_a_score_is_none_of_the_seeds_behind_a_verdict(tmp_path):
 
 
 def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
-    scores(tmp_path / "minatar/scores.csv", {"dqn": 1, "gram": 2, "norm": 1.5}, games=5, frames=1_000_000)
+    scores(
+        tmp_path / "minatar/scores.csv",
+        {"dqn": 1, "gram": 2, "norm": 1.5, "norm (matched)": 1.5},
+        games=5,
+        frames=900_000,
+    )
     entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
     assert [found.verdict for found in entry.judgements] == ["not yet run", "reproduced"]
     assert entry.verdict == "not yet run"
@@ -154,7 +159,7 @@ def test_the_scores_of_a_report_are_read_as_they_are(tmp_path):
     games = ["asterix", "breakout", "freeway", "seaquest", "space_invaders"]
     lines = [
         f"{arm},minatar/{game},{seed},{frames},{mean + seed / 10}"
-        for arm, mean in (("dqn", 1), ("gram:10.24", 3), ("norm:1.0", 2))
+        for arm, mean in (("dqn", 1), ("gram:10.24", 3), ("norm (matched)", 2), ("norm:1.0", 2))
         for game in games
         for seed in range(3)
         for frames in (500_000, 1_000_000)
@@ -165,3 +170,56 @@ def test_the_scores_of_a_report_are_read_as_they_are(tmp_path):
     found = judged("forty-of-49", tmp_path / "results", part=1)
     assert found.verdict == "reproduced"
     assert found.numbers[-1] == ("runs behind it", "5 games, 3 seeds, 1,000,000 frames")
+
+
+def features(path, values, *, game="minatar/seaquest", frames=900_000):
+    """A ``features.csv``: for each arm and column the values of its seeds."""
+    arms = dict.fromkeys(arm for arm, _ in values)
+    columns = dict.fromkeys(column for _, column in values)
+    seeds = len(next(iter(values.values())))
+    rows = [
+        {"run": f"{arm}-s{seed}", "game": game, "arm": arm, "seed": seed, "state": "done", "frames": frames}
+        | {column: values[arm, column][seed] if (arm, column) in values else "" for column in columns}
+        for arm in arms
+        for seed in range(seeds)
+    ]
+    write(path, rows)
+
+
+SPARSITY = "held_out_sparsity"
+BESIDE = ("held_out_effective_rank", "held_out_mean_abs_correlation", "held_out_dormant_share_0.025")
+
+
+@pytest.mark.parametrize(
+    ("matched", "expected"), [([0.7, 0.71, 0.69], "reproduced"), ([0.3, 0.31, 0.29], "confounded")]
+)
+def test_features_of_minatars_seaquest_are_judged_at_equal_norm(matched, expected, tmp_path):
+    values = {("dqn", SPARSITY): [0.7, 0.71, 0.72], ("gram", SPARSITY): [0.3, 0.31, 0.32]}
+    values |= {("norm (matched)", SPARSITY): matched, ("norm", SPARSITY): [0.7, 0.7, 0.7]}
+    values |= {(arm, name): [0.1, 0.2, 0.3] for arm in ("dqn", "gram", "norm (matched)") for name in BESIDE}
+    features(tmp_path / "minatar/features.csv", values)
+    found = judged("denser-features", tmp_path, part=2)
+    assert found.verdict == expected
+    assert found.numbers[-1] == ("runs behind it", "one game, 3 seeds, 900,000 frames")
+
+
+def test_the_growth_of_minatars_gradients_is_judged_by_the_shares_of_the_same_runs(tmp_path):
+    shares = {"feature_norm": [0.8, 0.82, 0.78], "td_error": [0.2, 0.22, 0.18]}
+    values = {("dqn", f"growth_share_{name}"): found for name, found in shares.items()}
+    logs = ("head_gradient", "feature_norm", "td_error")
+    values |= {("dqn", f"growth_log_{name}"): [1.0, 1.1, 0.9] for name in logs}
+    features(tmp_path / "minatar/features.csv", values)
+    assert judged("gradient-growth", tmp_path, part=2).verdict == "reproduced"
+
+
+@pytest.mark.parametrize(("matched", "expected"), [(0.3, "reproduced"), (0.6, "confounded")])
+def test_areas_on_minatar_are_judged_at_equal_norm(matched, expected, tmp_path):
+    means = {"dqn": 0.2, "gram": 0.6, "norm": 0.3, "norm (matched)": matched}
+    scores(tmp_path / "minatar/scores.csv", means, games=5, frames=900_000)
+    assert judged("forty-of-49", tmp_path, part=1).verdict == expected
+
+
+def test_equivalence_that_these_runs_cannot_decide_is_said_to_be_so(tmp_path):
+    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=900_000)
+    edited = judged("gram-scores-like-decor", tmp_path, part=1)
+    assert edited.verdict == "reproduced" or edited.reason.endswith("these runs cannot say")

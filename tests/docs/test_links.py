@@ -29,7 +29,9 @@ def test_links_inside_lead_to_a_file_and_a_heading(page):
         target, _, anchor = link.partition("#")
         if "://" in link:
             continue
-        path = (page.parent / target).resolve() if target else page
+        # a table is shown on a page of docs, and its links are that page's
+        folder = page.parent.parent if page.parent == ROOT / "docs" / "tables" else page.parent
+        path = (folder / target).resolve() if target else page
         assert path.is_relative_to(ROOT), f"{link} leads out of the repository"
         assert path.exists(), f"{name(page)} links to {link}"
         if anchor:

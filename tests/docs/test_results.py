@@ -2,7 +2,9 @@
 
 import importlib.util
 
+import numpy as np
 import pytest
+import scipy.stats
 
 from tests.docs.pages import ROOT
 
@@ -24,10 +26,10 @@ def results(tmp_path, monkeypatch):
 def write_scores(results):
     folder = results.RESULTS / "minatar"
     folder.mkdir(parents=True)
-    lines = ["game,arm,seed,state,final_score,auc"]
+    lines = ["game,arm,seed,state,final_score,auc,random"]
     for game in ("minatar/breakout", "minatar/freeway"):
         for arm, mean in ARMS.items():
-            lines += [f"{game},{arm},{seed},done,{mean + 0.1 * seed},{mean + 0.2 * seed}" for seed in range(4)]
+            lines += [f"{game},{arm},{seed},done,{mean + 0.1 * seed},{mean + 0.2 * seed},0.15" for seed in range(4)]
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
 
 
@@ -57,6 +59,48 @@ def test_differences_are_of_pairs_of_the_same_seed(results):
     # the seeds differ by as much as they are worth: of pairs, no spread is left
     assert line.count("**−0.500 [−0.500, −0.500]**") == 2
     assert line.endswith("| 0 [0, 0] | 0 [0, 0] |")
+
+
+def test_games_are_put_together_in_percent_of_what_dqn_learns(results):
+    write_scores(results)
+    (line,) = [line for line in results.against("minatar", "dqn").splitlines() if "`gram`" in line]
+    # of 1.15 on average, 0.15 is what random play has: a difference of 1 is all that DQN learns
+    assert "| **+100 [+100, +100]** |" in line
+
+
+def test_some_arms_alone_can_be_compared(results):
+    write_scores(results)
+    lines = results.against("minatar", "gram", ["dqn"]).splitlines()
+    assert [line.split("|")[1].strip() for line in lines[2:]] == ["`dqn`"]
+
+
+def test_what_can_be_detected_is_what_a_t_test_finds_four_times_of_five(results):
+    generator = np.random.default_rng(0)
+    noise = generator.normal(size=(10, 1))
+    least = results.detectable(noise * 2.0 / noise.std(ddof=1))
+    trials = generator.normal(least, 2.0, size=(4_000, 10))
+    assert np.mean(scipy.stats.ttest_1samp(trials, 0, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.03)
+
+
+def test_the_table_of_norms_ranks_the_arms_means(results):
+    write_scores(results)
+    lines = ["game,arm,seed,state,training_norm"]
+    for game in ("minatar/breakout", "minatar/freeway"):
+        lines += [f"{game},{arm},{seed},done,{9 - mean}" for arm, mean in ARMS.items() for seed in range(4)]
+    (results.RESULTS / "minatar" / "features.csv").write_text("\n".join(lines) + "\n")
+    assert results.norms("minatar").splitlines()[2] == "| MinAtar Breakout | −1.00 |"
+
+
+def test_features_are_compared_by_pairs(results):
+    folder = results.RESULTS / "minatar"
+    folder.mkdir(parents=True)
+    lines = ["game,arm,seed,state,training_norm"]
+    lines += [f"minatar/freeway,{arm},{seed},done,{mean + seed}" for arm, mean in ARMS.items() for seed in range(4)]
+    (folder / "features.csv").write_text("\n".join(lines) + "\n")
+    assert results.feature_differences("minatar").splitlines()[2:] == [
+        "| MinAtar Freeway, `gram` less `dqn` | **+1.00 [+1.00, +1.00]** |",
+        "| MinAtar Freeway, `gram` less `norm (matched)` | **−0.500 [−0.500, −0.500]** |",
+    ]
 
 
 def test_the_committed_tables_are_those_of_the_committed_results(results, monkeypatch):

@@ -9,11 +9,13 @@ from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
+from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
 
-FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "feature-norm", "feature-cross", "feature-std",
-           "grad-norm-body", "grad-norm-head", "td-error", "sparsity"}  # fmt: skip
+FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "differences", "feature-norm",
+           "feature-cross", "feature-std", "grad-norm-body", "grad-norm-head", "td-error", "sparsity",
+           "features-Alien", "features-Pong", "features-Seaquest"}  # fmt: skip
 
 
 def test_a_report_is_a_page_figures_and_tables(small_report):
@@ -42,6 +44,15 @@ def test_features_csv_has_every_run_with_its_norm(small_report):
     features = pl.read_csv(small_report / "features.csv")
     assert features.height == 3 * 3 * 3
     assert (features["training_norm"] > 0).all()
+    assert (features["frames"] > 0).all()
+
+
+def test_features_csv_says_where_the_growth_of_the_gradient_comes_from(small_study, small_report):
+    features = pl.read_csv(small_report / "features.csv")
+    run = features.row(0, named=True)
+    (log,) = small_study.rglob(f"{run['run']}/metrics.csv")
+    expected = growth(read_columns(log))
+    assert {name: run[name] for name in expected} == pytest.approx(expected)
 
 
 def test_the_page_holds_everything_that_it_needs(small_report):

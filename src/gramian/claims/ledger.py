@@ -23,6 +23,7 @@ QUANTITIES: dict[str, type[Any]] = {
     "rows": quantities.Rows,
     "exponent": quantities.Exponent,
     "measure": seeds.Measure,
+    "feature": seeds.Feature,
     "scores": seeds.Scores,
 }
 RULES: dict[str, type[Any]] = {
@@ -138,7 +139,8 @@ def _judge(part: Part, tables: Tables) -> Judgement:
 
 
 def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
-    sampled = [quantity for quantity in part.rule.quantities() if isinstance(quantity, seeds.Measure | seeds.Scores)]
+    over_seeds = seeds.Measure | seeds.Feature | seeds.Scores
+    sampled = [quantity for quantity in part.rule.quantities() if isinstance(quantity, over_seeds)]
     behind: list[tuple[str, str]] = []
     if sampled:
         sample = sampled[0].sample(tables)

@@ -215,7 +215,10 @@ class Equivalent:
         span = f"{shown(self.null - self.margin)} to {shown(self.null + self.margin)}"
         if self.null - self.margin <= value.low and value.high <= self.null + self.margin:
             return Judgement("reproduced", f"{self.label}: {value}, within {span}", numbers)
-        return Judgement("not reproduced", f"{self.label}: {value}, not within {span}", numbers)
+        reason = f"{self.label}: {value}, not within {span}"
+        if value.low <= self.null <= value.high:
+            reason += f"; but {shown(self.null)}, no difference at all, lies in the interval: these runs cannot say"
+        return Judgement("not reproduced", reason, numbers)
 
     def quantities(self) -> list[Quantity]:
         """The difference."""

@@ -1,4 +1,4 @@
-"""Numbers over seeds: from ``measures.csv`` of ``gramian analyze`` and ``scores.csv`` of ``gramian study report``.
+"""Numbers over seeds: ``measures.csv`` of ``gramian analyze``, ``scores.csv`` and ``features.csv`` of ``study report``.
 
 An arm is named by its kind; it fits the one arm of a table that is this kind with whatever κ.
 """
@@ -105,6 +105,58 @@ class Measure:
         return {tables.text(self.table, row, "seed"): tables.known(self.table, row, "value") for row in rows}
 
 
+@dataclass(frozen=True)
+class Feature:
+    r"""The same of a column of ``features.csv``, which has one row for each run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = ["pong,dqn,0,done,500,8", "pong,dqn,1,done,500,9", "pong,gram,0,done,500,4", "pong,gram,1,done,500,5"]
+    >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows]))
+    >>> smaller = Feature("f.csv", "pong", "gram", "training_norm", minus_arm="dqn")
+    >>> print(smaller.number(Tables(folder)), "|", smaller.sample(Tables(folder)))
+    −4.0 [−7.0, −1.0] | one game, 2 seeds, 500 frames
+    """
+
+    table: str
+    game: str
+    arm: str
+    column: str
+    minus_arm: str = ""
+    minus_column: str = ""
+
+    def number(self, tables: Tables) -> Number:
+        """The mean or the difference."""
+        first = self._values(tables, self.arm, self.column)
+        if self.minus_column:
+            second = self._values(tables, self.arm, self.minus_column)
+            return _mean({seed: first[seed] - second[seed] for seed in first})
+        if not self.minus_arm:
+            return _mean(first)
+        return _welch(list(first.values()), list(self._values(tables, self.minus_arm, self.column).values()))
+
+    def sample(self, tables: Tables) -> Sample:
+        """Seeds and frames behind it."""
+        rows = [self._rows(tables, arm) for arm in (self.arm, *([self.minus_arm] if self.minus_arm else []))]
+        frames = [int(tables.number(self.table, row, "frames")) for found in rows for row in found]
+        return Sample(min(map(len, rows)), min(frames), 1, "frames")
+
+    def _rows(self, tables: Tables, arm: str) -> list[Row]:
+        rows = tables.select(self.table, {"game": self.game})
+        name = find_arm({tables.text(self.table, row, "arm") for row in rows}, arm, self.table)
+        found = [row for row in rows if row["arm"] == name and tables.text(self.table, row, "state") == "done"]
+        if not found:
+            raise MissingRowsError(f"the table '{self.table}' has no finished runs of {arm}")
+        return found
+
+    def _values(self, tables: Tables, arm: str, column: str) -> dict[str, float]:
+        rows = self._rows(tables, arm)
+        return {tables.text(self.table, row, "seed"): tables.known(self.table, row, column) for row in rows}
+
+
 def _mean(by_seed: dict[str, float]) -> Number:
     values = np.array(list(by_seed.values()))
     if len(values) < 2:
@@ -131,6 +183,7 @@ class Scores:
 
     - ``games_won``: share of games with a higher mean ``auc``;
     - ``improvement``: probability that a run of the arm beats one of the other in ``final_score``, a mean over games;
+    - ``area_improvement``: the same in ``auc``;
     - ``median``: difference of the medians over games of the mean ``human_normalised``.
     """
 
@@ -205,5 +258,6 @@ def _median_difference(arm: Array, baseline: Array) -> Array:
 STATISTICS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
     "games_won": ("auc", _games_won),
     "improvement": ("final_score", statistics.probability_of_improvement),
+    "area_improvement": ("auc", statistics.probability_of_improvement),
     "median": ("human_normalised", _median_difference),
 }

@@ -27,6 +27,7 @@ def build(
     analysis_folder: str | Path | None = None,
     before: Sequence[Section] = (),
     after: Sequence[Section] = (),
+    small: bool = False,
 ) -> Path:
     """Write the report of a study: a page, figures, tables and every run's scores.
 
@@ -45,6 +46,8 @@ def build(
         given.
     before, after
         Further sections of the page, before those of the study and after its results.
+    small
+        Whether the page is without scripts, its figures as pictures in it.
 
     Returns
     -------
@@ -92,7 +95,7 @@ def build(
                 of_features.write_csv(temporary)
         if analysis.sweep is not None:
             with replacing(target / "kappa.csv") as temporary:
-                sweep_table(analysis.sweep).write_csv(temporary)
+                sweep_table(analysis.sweep, options.baseline).write_csv(temporary)
         draw_figures(analysis, features, target / "figures")
         if analyzed is not None:
             place = target / "figures" / "representation"
@@ -100,8 +103,9 @@ def build(
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
         page = Page(
-            title, study, analysis, features, table, growths(study), representation, planned, before=before, after=after
-        )
+            title, study, analysis, features, table, growths(study), representation, planned, before=before,
+            after=after, figures=target / "figures" if small else None,
+        )  # fmt: skip
         replace_text(target / "index.html", page.html())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

@@ -35,6 +35,8 @@ class ReportOptions:
     """What 'gramian analyze' has written of these runs; FOLDER/analysis, where there is one, unless it is given."""
     frames: int = 0
     """Look at the first so many frames of every run; a run that has come so far counts as done. 0 for all of them."""
+    small: bool = False
+    """A page without scripts, its figures as pictures in it: a fraction of the size, and nothing to explore."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +54,7 @@ class ImportOptions:
 def report_command(options: ReportOptions) -> int:
     """Write the report of a study: a page, figures and tables."""
     chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title, options.frames)
-    page = build(options.folder, options.out, chosen, analysis_folder=options.analysis)
+    page = build(options.folder, options.out, chosen, analysis_folder=options.analysis, small=options.small)
     print(f"report in {page}", file=sys.stderr)
     return 0
 

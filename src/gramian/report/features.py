@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from gramian.representation.dynamics import GROWTH, growth
 from gramian.study.norms import last_norm
 from gramian.study.store import CELL_SCHEMA, Study
 
@@ -15,8 +16,9 @@ HELD_OUT = (
 def feature_table(study: Study) -> pl.DataFrame | None:
     """One row for each run that has logs of its features; None where none has.
 
-    ``training_norm`` is the mean of ‖φ‖ over the last quarter of training, which arms are matched by; the columns
-    ``held_out_…`` are the last measures on held-out states.
+    ``frames`` are those of the last row of the log, ``training_norm`` is the mean of ‖φ‖ over the last quarter of
+    training, which arms are matched by, ``growth_…`` is where the growth of the head's gradient comes from
+    (`gramian.representation.dynamics.growth`), and the columns ``held_out_…`` are the last measures on held-out states.
 
     Examples
     --------
@@ -28,14 +30,24 @@ def feature_table(study: Study) -> pl.DataFrame | None:
     """
     if "feature_norm" not in study.metrics.columns:
         return None
-    norms = {
-        str(run): last_norm(rows["feature_norm"].drop_nulls().to_list())
-        for (run,), rows in study.metrics.group_by("run", maintain_order=True)
-    }
-    table = study.runs.select(*CELL_SCHEMA, "kappa", "state").filter(pl.col("run").is_in(list(norms)))
-    table = table.with_columns(pl.Series("training_norm", [norms[run] for run in table["run"]], pl.Float64))
+    logged = pl.DataFrame(
+        [_of_log(str(run), rows) for (run,), rows in study.metrics.group_by("run", maintain_order=True)]
+    )
+    table = study.runs.select(*CELL_SCHEMA, "kappa", "state").join(logged, on="run", how="inner", maintain_order="left")
     measured = [name for name in HELD_OUT if name in study.held_out.columns]
     if measured:
         last = study.held_out.group_by("run", maintain_order=True).last()
         table = table.join(last.select("run", pl.col(measured).name.prefix("held_out_")), on="run", how="left")
     return table.sort("game", "arm", "seed")
+
+
+def _of_log(run: str, rows: pl.DataFrame) -> dict[str, str | int | float]:
+    """What ``metrics.csv`` of one run says; what it does not know is left out."""
+    found: dict[str, str | int | float] = {"run": run}
+    if "frames" in rows.columns:
+        found["frames"] = int(rows["frames"].cast(pl.Int64).max() or 0)  # type: ignore[arg-type]
+    found["training_norm"] = last_norm(rows["feature_norm"].drop_nulls().to_list())
+    if {"grad_norm_head", "td_error"} <= set(rows.columns):
+        columns = {name: rows[name].to_numpy() for name in ("grad_norm_head", "feature_norm", "td_error")}
+        found |= {name: growth(columns)[name] for name in GROWTH}
+    return found

@@ -19,7 +19,7 @@ from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
 from gramian.report.html import counted
-from gramian.report.statistics import Array, Interval
+from gramian.report.statistics import FEW_GAMES, Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
 
@@ -32,6 +32,14 @@ _RC: Any = {
     "svg.hashsalt": "gramian",  # the same study gives the same bytes
     "text.parse_math": False,  # a name may hold dollar signs
 }
+
+
+PANELS = (
+    "feature_norm", "feature_cross", "feature_std", "grad_norm_body", "grad_norm_head", "td_error", "sparsity",
+    "held_out.mean_abs_correlation", "held_out.dormant_share_0.025", "held_out.effective_rank", "held_out.srank",
+    "held_out.feature_rank",
+)  # fmt: skip
+"""Metrics of the figure of one game; the first six are the paper's."""
 
 
 def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path]:
@@ -48,6 +56,8 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
         jobs["profiles"] = lambda: profiles(analysis)
     if any(np.isfinite(comparison.gain.estimate).any() for comparison in analysis.comparisons.values()):
         jobs["auc-gain"] = lambda: auc_gains(analysis)
+    if analysis.comparisons and len(analysis.games) <= FEW_GAMES:
+        jobs["differences"] = lambda: differences(analysis)
     if (sweep := analysis.sweep) is not None:
         jobs["kappa"] = lambda: kappa_choice(sweep, analysis.options.baseline)
     for metric in FIGURES:
@@ -55,6 +65,8 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
             jobs[metric.replace("_", "-").replace(".", "-")] = lambda metric=metric: metric_grid(
                 analysis, dynamics, metric
             )  # type: ignore[misc]
+    for game in dynamics if len(analysis.games) <= FEW_GAMES else ():
+        jobs[f"features-{game.replace('/', '-')}"] = lambda game=game: game_features(analysis, dynamics, game)  # type: ignore[misc]
     folder = output_folder(out)
     written = []
     with matplotlib.rc_context(_RC), Progress(len(jobs), "figures", unit="figure") as progress:
@@ -74,8 +86,8 @@ def learning_curves(analysis: Analysis) -> Figure:
 
     def draw(axes: Axes, at: int) -> None:
         game, frames = analysis.games[at], analysis.grid(at)
-        for arm, style in styles.items():
-            _line(axes, frames, _at(analysis.curve_intervals[arm], at), style)
+        for number, (arm, style) in enumerate(styles.items()):
+            _line(axes, frames, _at(analysis.curve_intervals[arm], at), style, shift=number / len(styles))
         row = reference.atari(game)
         if row is not None:
             for arm in styles:
@@ -106,11 +118,47 @@ def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
 
     def draw(axes: Axes, at: int) -> None:
         by_arm = dynamics.get(analysis.games[at], {}).get(metric, {})
-        for arm in (arm for arm in styles if arm in by_arm):
+        for number, arm in enumerate(arm for arm in styles if arm in by_arm):
             series = by_arm[arm]
-            _line(axes, series.frames, Interval(series.mean, series.low, series.high), styles[arm])
+            interval = Interval(series.mean, series.low, series.high)
+            _line(axes, series.frames, interval, styles[arm], shift=number / len(styles))
 
     return _grid(analysis, styles, draw, LABELS[metric], [])
+
+
+def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
+    """The paper's six panels of one game, and what else says what became of the features: mean and standard error."""
+    styles = _shown_styles(analysis)
+    metrics = [name for name in PANELS if name in dynamics[game]]
+    columns = min(3, len(metrics))
+    rows = math.ceil(len(metrics) / columns)
+    width = max(4.6, 2.8 * columns)
+    legend_columns = _legend_columns(list(styles), width)
+    top = 0.65 + 0.17 * math.ceil(len(styles) / legend_columns)
+    height = 1.9 * rows + 0.4 + top
+    figure = Figure(figsize=(width, height))
+    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    figure.subplots_adjust(0.55 / width, 0.45 / height, 1 - 0.15 / width, 1 - top / height, wspace=0.25, hspace=0.45)
+    for axes in panels[len(metrics) :]:
+        axes.set_axis_off()
+    for axes, metric in zip(panels, metrics, strict=False):
+        by_arm = dynamics[game][metric]
+        for number, arm in enumerate(arm for arm in styles if arm in by_arm):
+            series = by_arm[arm]
+            interval = Interval(series.mean, series.low, series.high)
+            _line(axes, series.frames, interval, styles[arm], shift=number / len(styles))
+        if metric in PANELS[:6] and all((series.mean > 0).all() for series in by_arm.values()):
+            axes.set_yscale("log")
+            axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3)))
+            axes.yaxis.set_major_formatter("{x:g}")  # powers would need mathematics, which names may not have
+            axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        _frame_ticks(axes)
+        axes.set_title(LABELS[metric], fontsize=8)
+    figure.suptitle(reference.title(game), fontsize=9, y=1 - 0.06 / height, va="top")
+    figure.legend(handles=_handles(styles), loc="upper center", ncols=legend_columns, frameon=False,
+                  bbox_to_anchor=(0.5, 1 - 0.2 / height))  # fmt: skip
+    figure.supxlabel("frames", fontsize=8, y=0.05 / height)
+    return figure
 
 
 def aggregate_curves(analysis: Analysis) -> Figure:
@@ -144,24 +192,58 @@ def profiles(analysis: Analysis) -> Figure:
     return figure
 
 
+def differences(analysis: Analysis) -> Figure:
+    """Final score less that of the baseline, by pairs of the same seed: a panel for each game, a line for each arm."""
+    styles = _shown_styles(analysis)
+    arms = [arm for arm in styles if arm in analysis.comparisons]
+    games = len(analysis.games)
+    columns = min(5, games)
+    rows = math.ceil(games / columns)
+    figure = Figure(figsize=(1.9 * columns + 1.3, rows * (0.2 * len(arms) + 0.9)), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
+    for at, axes in enumerate(panels):
+        if at >= games:
+            axes.set_axis_off()
+            continue
+        for place, arm in enumerate(arms):
+            estimate, low, high = (float(end[at]) for end in analysis.comparisons[arm].difference)
+            ends = [[low], [high]] if math.isfinite(low) else [[estimate], [estimate]]
+            error = np.abs(np.array(ends) - estimate)
+            axes.errorbar(estimate, place, xerr=error, fmt=styles[arm].symbol, color=styles[arm].color, markersize=6,
+                          markeredgewidth=1.6, elinewidth=1.1, capsize=2)  # fmt: skip
+        axes.axvline(0, color="black", linewidth=0.7)
+        axes.set_title(reference.title(analysis.games[at]), fontsize=8)
+        axes.set_yticks(range(len(arms)), arms)
+        axes.set_ylim(len(arms) - 0.5, -0.5)
+        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
+    figure.supxlabel(f"final score less that of {analysis.options.baseline}, pairs of the same seed", fontsize=8)
+    return figure
+
+
 def auc_gains(analysis: Analysis) -> Figure:
-    """AUC gain over the baseline of every game, one column for each arm, sorted by the first."""
+    """AUC gain over the baseline of every game, one panel for each arm, sorted by the first, all of one scale."""
     styles = _shown_styles(analysis)
     comparisons = {arm: comparison for arm, comparison in analysis.comparisons.items() if arm in styles}
-    games = len(analysis.games)
-    figure = Figure(figsize=(3.2 * len(comparisons) + 1.2, max(2.2, 0.17 * games + 1.2)), layout="constrained")
+    games, columns = len(analysis.games), min(3, len(comparisons))
+    rows = math.ceil(len(comparisons) / columns)
+    size = 3.2 * columns + 1.2, rows * max(1.7, 0.17 * games + 1.2)
+    figure = Figure(figsize=size, layout="constrained")
+    panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
+    for axes in panels[len(comparisons) :]:
+        axes.set_axis_off()
     first = np.nan_to_num(next(iter(comparisons.values())).gain.estimate, nan=-np.inf)
     order = [int(at) for at in np.argsort(first)]
-    for axes, (arm, comparison) in zip(
-        np.atleast_1d(figure.subplots(1, len(comparisons), sharey=True)), comparisons.items(), strict=True
-    ):
+    limit = robust_limit(np.concatenate([100.0 * comparison.gain.estimate for comparison in comparisons.values()]))
+    if games <= FEW_GAMES:  # room for every interval
+        ends = np.concatenate([np.concatenate(comparison.gain) for comparison in comparisons.values()])
+        limit = max(limit, 105.0 * float(np.nanmax(np.abs(ends))))
+    for axes, (arm, comparison) in zip(panels, comparisons.items(), strict=False):
         percent = [100.0 * end for end in comparison.gain]
         estimate, low, high = (end[order] for end in percent)
         errors = np.nan_to_num(np.stack([estimate - low, high - estimate]).clip(0))
         hatches = ["" if value >= 0 else "////" for value in estimate]
         axes.barh(np.arange(games), estimate, color=styles[arm].color, hatch=hatches, edgecolor="white", linewidth=0.3)
         axes.errorbar(estimate, np.arange(games), xerr=errors, fmt="none", ecolor="black", elinewidth=0.7)
-        limit = robust_limit(percent[0])
         axes.set_xlim(-limit, limit)
         axes.axvline(0, color="black", linewidth=0.7)
         for at in np.flatnonzero(np.isnan(estimate)):  # the baseline plays as at random, or there is no run
@@ -231,32 +313,55 @@ def _grid(
     games = len(analysis.games)
     columns = min(7, max(1, math.ceil(math.sqrt(games))))
     rows = math.ceil(games / columns)
-    width, height = max(4.6, 1.9 * columns), 1.5 * rows + 0.9
+    panel = (2.7, 2.1) if games <= FEW_GAMES else (1.9, 1.5)
+    width = max(4.6, panel[0] * columns)
+    names = [*styles, *(str(line.get_label()) for line in extra)]
+    legend_columns = _legend_columns(names, width)
+    top = 0.45 + 0.17 * math.ceil(len(names) / legend_columns)
+    height = panel[1] * rows + 0.45 + top
     figure = Figure(figsize=(width, height))  # a layout engine would take a minute for 49 panels
     panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
-    figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - 0.6 / height, wspace=0.4, hspace=0.45)
+    figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - top / height, wspace=0.3, hspace=0.4)
     for at, axes in enumerate(panels):
         if at >= games:
             axes.set_axis_off()
             continue
         draw(axes, at)
         axes.set_title(reference.title(analysis.games[at]), fontsize=8)
-        axes.tick_params(labelsize=6)
-        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(3))
-        axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(_frames_label))
+        _frame_ticks(axes)
         axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
-    handles = [
-        Line2D([], [], color=style.color, linestyle=style.linestyle, label=arm,
-               marker=style.symbol, markersize=4)
-        for arm, style in styles.items()
-    ]  # fmt: skip
-    figure.legend(handles=[*handles, *extra], loc="upper center", ncols=min(6, len(handles) + len(extra)),
-                  frameon=False)  # fmt: skip
+    figure.legend(handles=[*_handles(styles), *extra], loc="upper center", ncols=legend_columns, frameon=False)
     left_out = len(analysis.arms) - len(styles)
     note = f"frames ({len(styles)} of {len(analysis.arms)} arms; the page has all)" if left_out else "frames"
     figure.supxlabel(note, fontsize=8, y=0.05 / height)
     figure.supylabel(label, fontsize=8, x=0.05 / width)
     return figure
+
+
+def _handles(styles: dict[str, Style]) -> list[Line2D]:
+    """What a legend shows of each arm."""
+    return [
+        Line2D([], [], color=style.color, linestyle=style.linestyle, label=arm, marker=style.symbol, markersize=4)
+        for arm, style in styles.items()
+    ]
+
+
+def _frame_ticks(axes: Axes) -> None:
+    axes.tick_params(labelsize=6, which="both")
+    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(3))
+    axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(_frames_label))
+
+
+def _legend_columns(names: list[str], width_inches: float) -> int:
+    """As many columns as have room for the longest name with its line.
+
+    Examples
+    --------
+    >>> _legend_columns(["dqn", "gram"], 4.6), _legend_columns(["dqn", "gram-unbiased", "norm (matched)"] * 2, 4.6)
+    (2, 2)
+    """
+    widest = 0.55 + 0.075 * max(map(len, names))
+    return min(len(names), max(1, int(width_inches / widest)))
 
 
 def _frames_label(frames: float, _position: int | None) -> str:
@@ -266,10 +371,14 @@ def _frames_label(frames: float, _position: int | None) -> str:
     return f"{frames:g}"
 
 
-def _line(axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None, every: int = 0) -> None:
+def _line(
+    axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None, every: int = 0, shift: float = 0
+) -> None:
+    """A line with its band; ``shift`` moves the markers by a share of their distance, so that arms do not hide them."""
+    step = every or max(1, len(x) // 5)
     axes.plot(
         x, interval.estimate, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label,
-        marker=style.symbol, markevery=every or max(1, len(x) // 5), markersize=3,
+        marker=style.symbol, markevery=(int(shift * step), step), markersize=3,
     )  # fmt: skip
     axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
 

@@ -12,8 +12,11 @@ from gramian.report.tables import interval_text
 from gramian.study.store import Planned
 
 
-def kappa_section(analysis: Analysis, planned: Planned) -> str:
-    """Figure, choices and comparison at equal feature norm; nothing where the study has no grid of κ."""
+def kappa_section(analysis: Analysis, planned: Planned, picture: str = "") -> str:
+    """Figure, choices and comparison at equal feature norm; nothing where the study has no grid of κ.
+
+    ``picture`` takes the place of the figure that a script draws.
+    """
     sweep = analysis.sweep
     if sweep is None:
         return ""
@@ -46,12 +49,16 @@ def kappa_section(analysis: Analysis, planned: Planned) -> str:
 <p class="quiet small">Score of a run: (return − worst arm) / (best arm − worst arm) of its game, the arms' means over
 seeds; an arm's score is the mean over games. Chosen on {escape(games)} with the seeds {escape(seeds)}.{kept} {effort}
 A ring is around the chosen κ. The numbers are in <code>kappa.csv</code>.</p>
+{picture or _FIGURE}
+{choices}{matched}"""
+
+
+_FIGURE = """
 <div class="bar"><label for="kappa-score">By</label> <select id="kappa-score"><option value="final">final score</option>
 <option value="auc">area under the curve</option></select></div>
 <fieldset class="boxes" id="penalties"><legend>Penalties</legend></fieldset>
 <div id="kappa-figure" class="figure tall" role="img" aria-label="Score against κ; the choices are in the table
-below"></div>
-{choices}{matched}"""
+below"></div>"""
 
 
 def _choice_row(penalty: Penalty) -> list[str]:

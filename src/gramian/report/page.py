@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import gramian
@@ -18,6 +19,7 @@ from gramian.report.payload import gain_sentence, payload, script_json
 from gramian.report.protocol import provenance_table, settings_table
 from gramian.report.representation import Representation
 from gramian.report.section import Section
+from gramian.report.small import feature_pictures, pictures, representation_pictures
 from gramian.report.statistics import CONFIDENCE
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
 from gramian.study.store import Planned, Study
@@ -42,6 +44,8 @@ class Page:
     """Sections of others, before those of the study."""
     after: Sequence[Section] = ()
     """Sections of others, after the results of the study."""
+    figures: Path | None = None
+    """Folder of the report's figures. Where it is given the page has no scripts, and these as pictures in it."""
 
     def html(self) -> str:
         """The whole page. Every word that comes from a file is escaped."""
@@ -49,10 +53,10 @@ class Page:
             *((section.name, escape(section.heading), section.html) for section in self.before),
             ("summary", "In short", self._summary()),
             ("curves", "Learning curves", self._curves()),
-            ("all-games", "All games", _ALL_GAMES),
+            ("all-games", "All games", "" if self.figures else _ALL_GAMES),
             ("overall", "Median and IQM", self._overall()),
             ("gains", "AUC gains", self._gains()),
-            ("kappa", "Choice of κ", kappa_section(self.analysis, self.planned)),
+            ("kappa", "Choice of κ", self._kappa()),
             ("scores", "Scores", self._scores()),
             ("features", "Features during training", self._features()),
             ("representation", "Trained features", self._representation()),
@@ -66,23 +70,28 @@ class Page:
             f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{heading}</h2>{body}</section>'
             for name, heading, body in there
         )
+        style = (files("gramian.report") / "page.css").read_text(encoding="utf-8") + self._arm_colors()
+        return _FRAME.format(
+            title=escape(self.title),
+            style=style,
+            theme="" if self.figures else _THEME,
+            subtitle=escape(self._subtitle()),
+            links=links,
+            toolbar="" if self.figures else _TOOLBAR.format(boxes=_PUBLISHED_BOXES if self._published else ""),
+            bodies=bodies,
+            footer=_SMALL if self.figures else _NO_SCRIPT,
+            scripts="" if self.figures else self._scripts(),
+            version=escape(gramian.__version__),
+        )
+
+    def _scripts(self) -> str:
+        """The numbers of the figures, plotly, and what draws them."""
         data = "".join(
             f'<script type="application/json" id="data-{name}">{script_json(value)}</script>\n'
             for name, value in payload(self.analysis, self.dynamics, self.growths, self.representation).items()
         )
-        own = files("gramian.report")
-        return _FRAME.format(
-            title=escape(self.title),
-            style=(own / "page.css").read_text(encoding="utf-8") + self._arm_colors(),
-            subtitle=escape(self._subtitle()),
-            links=links,
-            boxes=_PUBLISHED_BOXES if self._published else "",
-            bodies=bodies,
-            data=data,
-            plotly=_plotly(),
-            script=(own / "page.js").read_text(encoding="utf-8"),
-            version=escape(gramian.__version__),
-        )
+        script = (files("gramian.report") / "page.js").read_text(encoding="utf-8")
+        return f"{data}<script>{_plotly()}</script>\n<script>{script}</script>\n"
 
     @property
     def _published(self) -> bool:
@@ -142,7 +151,21 @@ class Page:
             )
         return html
 
+    def _kappa(self) -> str:
+        caption = "score against κ; a ring is around the chosen one"
+        return kappa_section(
+            self.analysis, self.planned, pictures(self.figures, {"kappa": caption}) if self.figures else ""
+        )
+
     def _curves(self) -> str:
+        if self.figures:
+            baseline = self.analysis.options.baseline
+            interval = f"{CONFIDENCE:.0%} bootstrap interval over seeds"
+            shown = {
+                "learning-curves": f"learning curves: mean over seeds; band: {interval}",
+                "differences": f"final score less that of {baseline}, pairs of the same game and seed; {interval}",
+            }
+            return pictures(self.figures, shown) + self._ranges()
         options = self._game_options()
         band = (
             f"Line: mean over seeds; band: {CONFIDENCE:.0%} bootstrap interval over seeds. {_PUBLISHED_LINES}"
@@ -176,6 +199,12 @@ class Page:
         if not self.analysis.aggregates:
             return ""
         games = counted(len(self.analysis.common), "game")
+        if self.figures:
+            shown = {
+                "median-and-iqm": f"median and IQM over {games}, human-normalised ({self.analysis.options.human})",
+                "profiles": "performance profiles: share of runs whose final score is above τ",
+            }
+            return pictures(self.figures, shown)
         return f"""
 <p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
 <div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
@@ -196,6 +225,10 @@ first table"></div>
         ]
         if not arms:
             return ""
+        if self.figures:
+            said = "".join(f"<li>{escape(gain_sentence(analysis, arm))}</li>" for _, arm in arms)
+            shown = pictures(self.figures, {"auc-gain": f"AUC gain = {_GAIN}; hatched: losses"})
+            return f"{shown}<ul>{said}</ul>{self._ranges()}"
         options = "".join(f'<option value="{at}">{escape(arm)}</option>' for at, arm in arms)
         return f"""
 <p class="quiet small">AUC gain = {_GAIN}. Hatched: losses. A bar that the axis cuts carries ›.</p>
@@ -210,10 +243,9 @@ first table"></div>
             *(("", name) for name in ["game", *table.references, *table.arms]),
             *(("theirs", n) for n in table.published),
         ]
-        head = "".join(
-            f'<th scope="col"{class_of(kind)}><button type="button" data-sort>{escape(name)}</button></th>'
-            for kind, name in heads
-        )
+        button = "{}" if self.figures else '<button type="button" data-sort>{}</button>'
+        head = "".join(f'<th scope="col"{class_of(kind)}>{button.format(escape(name))}</th>' for kind, name in heads)
+        sorting = "" if self.figures else "A heading sorts. "
         body = ""
         for row in table.rows:
             best = max((mean for mean in row.means if not _nan(mean)), default=None)
@@ -233,7 +265,7 @@ first table"></div>
             foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
         return f"""
 <p class="quiet small">{escape(table.caption)}
-Underlined: the best arm of this study. A heading sorts. The same numbers are in <code>scores.csv</code>,
+Underlined: the best arm of this study. {sorting}The same numbers are in <code>scores.csv</code>,
 <code>table.md</code> and <code>table.tex</code>.</p>
 <div class="scroll sticky" tabindex="0" role="region" aria-label="Scores of all games"><table>
 <thead><tr>{head}</tr></thead><tbody>{body}</tbody><tfoot>{foot}</tfoot></table></div>"""
@@ -241,6 +273,9 @@ Underlined: the best arm of this study. A heading sorts. The same numbers are in
     def _features(self) -> str:
         if not self.dynamics:
             return ""
+        if self.figures:
+            said = "Raw (uncentred) features whatever the arm; mean over seeds, band: its standard error."
+            return f'<p class="quiet small">{said}</p>{feature_pictures(self.figures, list(self.dynamics))}'
         growth = """
 <h3>Growth of the head's gradient</h3>
 <p class="quiet small">log‖g‖ = log‖φ‖ + log|δ| + rest, the rest being how much the samples agree. Growth: mean over the
@@ -262,6 +297,10 @@ player that nothing is learned from.</p>
             return ""
         diverged = self.representation.unmeasured
         left_out = f" Diverged, and in no mean: {escape(', '.join(diverged))}." if diverged else ""
+        if self.figures:
+            said = "Features of the trained agents on states that they come by in play; mean over seeds, band: its "
+            drawn = representation_pictures(self.figures, list(self.representation.arms))
+            return f'<p class="quiet small">{said}standard error.{left_out}</p>{drawn}'
         return f"""
 <p class="quiet small">Features of the trained agents on states that they come by in play, as <code>gramian
 analyze</code> has measured them; mean over seeds, band: its standard error.{left_out}</p>
@@ -405,20 +444,22 @@ script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
 <title>{title}</title><link rel="icon" href="data:,"><style>
 {style}</style></head><body>
 <a class="skip" href="#summary">Skip to the results</a>
-<header><div class="bar"><h1>{title}</h1><button type="button" id="theme">Dark</button></div>
+<header><div class="bar"><h1>{title}</h1>{theme}</div>
 <p class="quiet">{subtitle}</p>
 <nav aria-label="Sections"><ul>{links}</ul></nav></header>
+{toolbar}<main>{bodies}</main>
+<footer><p>Made by gramian {version} from the files of the runs. {footer}</p></footer>
+{scripts}</body></html>
+"""
+_THEME = '<button type="button" id="theme">Dark</button>'
+_TOOLBAR = """
 <div class="toolbar" role="region" aria-label="What the figures show"><div class="bar">
 <fieldset class="arms" id="arms"><legend>Arms</legend></fieldset>
 <span><button type="button" id="all">All</button> <button type="button" id="none">None</button></span>
 <fieldset><legend>Overlays</legend>
 <label><input type="checkbox" data-overlay="bands"> intervals</label>
 <label><input type="checkbox" data-overlay="seeds"> single seeds</label>{boxes}</fieldset></div></div>
-<main>{bodies}</main>
-<footer><noscript>The figures need JavaScript; they also lie as PNG and SVG in the folder <code>figures</code>.
-</noscript>
-<p>Made by gramian {version} from the files of the runs. Figures: folder <code>figures</code>.</p></footer>
-{data}<script>{plotly}</script>
-<script>{script}</script>
-</body></html>
 """
+_NO_SCRIPT = """Figures: folder <code>figures</code>. <noscript>The figures of this page need JavaScript; the folder has
+them as PNG and SVG.</noscript>"""
+_SMALL = "This is the page's small form, with pictures for figures; without <code>--small</code> they can be explored."

@@ -195,8 +195,8 @@ def _matched(penalty: Penalty, norm: float) -> Matched:
     return Matched(penalty.name, kappa, score, min(norms), max(norms))
 
 
-def sweep_table(sweep: Sweep) -> pl.DataFrame:
-    """One row for each κ of each penalty: what ``kappa.csv`` holds."""
+def sweep_table(sweep: Sweep, baseline: str) -> pl.DataFrame:
+    """One row for each κ of each penalty, and one for the arm without: what ``kappa.csv`` holds."""
     rows = [
         {
             "penalty": penalty.name, "kappa": setting.kappa, "arm": setting.arm, "runs": setting.runs,
@@ -209,6 +209,12 @@ def sweep_table(sweep: Sweep) -> pl.DataFrame:
         for penalty in sweep.penalties
         for setting in penalty.settings
     ]  # fmt: skip
+    if sweep.baseline is not None and sweep.baseline_auc is not None:
+        ends = [*sweep.baseline, *sweep.baseline_auc]
+        names = [f"{kind}{end}" for kind in ("score", "auc_score") for end in ("", "_low", "_high")]
+        empty = dict.fromkeys(rows[0])
+        known = dict(zip(names, map(_known, ends), strict=True))
+        rows.append(empty | known | {"penalty": baseline, "arm": baseline, "chosen": False, "chosen_by_auc": False})
     return pl.DataFrame(rows, infer_schema_length=None)
 
 
