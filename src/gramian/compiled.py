@@ -27,6 +27,21 @@ def kernel(function: Kernel) -> Kernel:
     return cast("Kernel", keep(numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)))
 
 
+def inlined_kernel(function: Kernel) -> Kernel:
+    """Compile ``function`` like `kernel`, as a part of whatever calls it: for short ones that are given many arrays.
+
+    Examples
+    --------
+    >>> @inlined_kernel
+    ... def twice(n):
+    ...     return 2 * n
+    >>> twice(4)
+    8
+    """
+    options = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "forceinline": True}
+    return cast("Kernel", keep(numba.njit(**options)(function)))
+
+
 def exact_kernel(function: Kernel) -> Kernel:
     """Compile ``function`` like `kernel`, but keep every operation in the order and rounding that is written.
 

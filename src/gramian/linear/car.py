@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import kernel
+from gramian.compiled import inlined_kernel, kernel
 from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import action_value, active_tiles, with_action
 from gramian.linear.kernels import (
@@ -50,7 +50,7 @@ def car_step(position: float, velocity: float, action: int) -> tuple[float, floa
     return position, velocity
 
 
-@kernel
+@inlined_kernel
 def _greedy(q: Floats, margin: float, rng: np.random.Generator) -> int:
     """Index of the largest value; ties are broken at random, so that equal first values favour no action.
 
@@ -94,7 +94,7 @@ def add_row(factor: float, given: Floats, out: Floats) -> None:
         out[j] += factor * given[j]
 
 
-@kernel
+@inlined_kernel
 def _active(tiles: Integers, action: int, per_action: int, place: Integers, out: Integers) -> None:
     """Write the active features of (state, action) into ``out`` [k], or their classes where ``place`` has them."""
     with_action(tiles, action, per_action, ACTIONS, out)
@@ -113,7 +113,7 @@ def _transform_all(
         transform(A, indices, values, Y[a, :n])
 
 
-@kernel
+@inlined_kernel
 def _action_values(
     form: int,
     w: Floats,

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.compiled import kernel
+from gramian.compiled import inlined_kernel, kernel
 from gramian.errors import UserError
 from gramian.linear.kernels import Floats, Integers
 
 
-@kernel
+@inlined_kernel
 def active_tiles(state: Floats, low: Floats, high: Floats, scale: Floats, offsets: Floats, out: Integers) -> None:
     """Write into ``out`` [tilings] the index of the tile that each tiling lays over ``state`` [dimensions].
 
@@ -26,7 +26,7 @@ def active_tiles(state: Floats, low: Floats, high: Floats, scale: Floats, offset
         out[t] = index
 
 
-@kernel
+@inlined_kernel
 def with_action(tiles: Integers, action: int, per_action: int, actions: int, out: Integers) -> None:
     """Write the indices of the active features of (state, action) into ``out`` [k]: its block of every copy."""
     first, start = action * per_action, 0
@@ -36,7 +36,7 @@ def with_action(tiles: Integers, action: int, per_action: int, actions: int, out
         first, start = first + actions * per_action, start + tiles.size
 
 
-@kernel
+@inlined_kernel
 def action_value(
     w: Floats, tiles: Integers, action: int, per_action: int, actions: int, place: Integers, values: Floats
 ) -> float:
