@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.compiled import inlined_kernel, kernel
+from gramian.compiled import inlined_kernel
 from gramian.errors import UserError
 from gramian.linear.kernels import Floats, Integers
 
