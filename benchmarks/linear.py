@@ -1,6 +1,6 @@
 """Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the two figures.
 
-Run: python benchmarks/linear.py [--figures] [--threads 2] [--out docs/tables/linear-cpu.md]. Without --figures it takes
+Run: python benchmarks/linear.py [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]. Without --figures it takes
 about a minute, with it about 15 more. Every time of a step is the best of several passes. The passes of the widths d
 take turns, so that a moment in which the machine was busy elsewhere does not bend the growth with d.
 """
@@ -246,9 +246,11 @@ def figure_seconds(command: list[str], threads: int, cache: str) -> float:
         return time.perf_counter() - start
 
 
-def figure_rows(threads: int) -> Iterator[tuple[list[str], bool]]:
+def figure_rows(threads: int, *, long: bool) -> Iterator[tuple[list[str], bool]]:
     """Yield the rows of the commands, each with whether its bound holds: everything to compile, then nothing."""
     for name, (command, most) in FIGURES.items():
+        if most >= LONG and not long:
+            continue
         with tempfile.TemporaryDirectory() as cache:
             for state in ("the first time, compiling", "again") if most < LONG else ("the first time, compiling",):
                 seconds = figure_seconds(command, threads, cache)
@@ -257,7 +259,7 @@ def figure_rows(threads: int) -> Iterator[tuple[list[str], bool]]:
                 yield row, met
 
 
-def sections(*, figures: bool, threads: int) -> Iterator[tuple[str, bool]]:
+def sections(*, figures: str, threads: int) -> Iterator[tuple[str, bool]]:
     """Yield the parts of the page as they are measured, each with whether its bounds hold."""
     busy = os.getloadavg()[0]
     yield (
@@ -311,7 +313,7 @@ def sections(*, figures: bool, threads: int) -> Iterator[tuple[str, bool]]:
     )
     fine = True
     if figures:
-        for row, met in figure_rows(threads):
+        for row, met in figure_rows(threads, long=figures == "all"):
             rows.append(row)
             fine &= met
     yield table(["bound", "measured", "wanted", "met"], rows), fine
@@ -325,7 +327,14 @@ def verdict(met: bool) -> str:
 def main() -> int:
     """Print the tables, write them where asked; the exit code says whether all bounds hold."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--figures", action="store_true", help="also time the commands, about 15 minutes")
+    parser.add_argument(
+        "--figures",
+        nargs="?",
+        choices=("short", "all"),
+        const="all",
+        default="",
+        help="also time the commands: about 20 minutes, or one where only the short ones are wanted",
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, help="file to write the tables to, as Markdown")
     options = parser.parse_args()
