@@ -1,8 +1,8 @@
 """Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the two figures.
 
-Run: python benchmarks/linear.py [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]. Without --figures it takes
-about a minute, with it about 15 more. Every time of a step is the best of several passes. The passes of the widths d
-take turns, so that a moment in which the machine was busy elsewhere does not bend the growth with d.
+Run: python benchmarks/linear.py [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]. Without
+--figures it takes about a minute, with it about 20 more. Every time of a step is the best of several passes. The passes
+of the widths d take turns, so that a moment in which the machine was busy elsewhere does not bend the growth with d.
 """
 
 import argparse
