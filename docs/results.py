@@ -70,10 +70,15 @@ def number(value: float, *, sign: bool = False) -> str:
     return (f"+{shown}" if sign and value > 0 else shown).replace("-", "−")
 
 
+def ends_text(low: str, high: str) -> str:
+    """The ends of an interval, which a narrow column does not part."""
+    return f"[{low},\N{NO-BREAK SPACE}{high}]"
+
+
 def interval_text(found: Interval, at: int | None = None, *, sign: bool = False) -> str:
     """An estimate with its interval; bold where the interval leaves out 0 and it is a difference."""
     value, low, high = (float(part if at is None else part[at]) for part in found)
-    text = f"{number(value, sign=sign)} [{number(low, sign=sign)}, {number(high, sign=sign)}]"
+    text = f"{number(value, sign=sign)} {ends_text(number(low, sign=sign), number(high, sign=sign))}"
     return f"**{text}**" if sign and (low > 0 or high < 0) else text
 
 
@@ -93,8 +98,11 @@ class Grid:
 
     @property
     def titles(self) -> list[str]:
-        """Names of the games."""
-        return [reference.title(game) for game in self.games]
+        """Names of the games; where all are MinAtar's, that goes without saying."""
+        titles = [reference.title(game) for game in self.games]
+        if all(title.startswith("MinAtar ") for title in titles):
+            return [title.removeprefix("MinAtar ") for title in titles]
+        return titles
 
     def means(self, arm: str) -> Interval:
         """Of each game, with intervals."""
@@ -141,22 +149,16 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
     if baseline not in final.arms:
         return f"*The study has no arm `{baseline}`.*\n"
     relative = final.relative(learned(found))
-    lines = []
-    for arm in arms or final.arms:
-        if arm == baseline:
-            continue
+    columns = []
+    for arm in (arm for arm in arms or final.arms if arm != baseline):
         by_game = final.compared(statistics.paired_difference, arm, baseline, by_game=True)
         together = relative.compared(mean_difference, arm, baseline, by_game=False)
         won = [one.compared(statistics.paired_improvement, arm, baseline, by_game=False) for one in (final, auc)]
-        lines.append(
-            [
-                f"`{arm}`",
-                *(interval_text(by_game, at, sign=True) for at in range(len(final.games))),
-                interval_text(together, sign=True),
-                *map(interval_text, won),
-            ]
-        )
-    return table([f"less `{baseline}`", *final.titles, "together, %", "pairs won", "by area"], lines)
+        games = [interval_text(by_game, at, sign=True) for at in range(len(final.games))]
+        columns.append([f"`{arm}`", *games, interval_text(together, sign=True), *map(interval_text, won)])
+    names = [f"less `{baseline}`", *final.titles, "together, %", "pairs won", "pairs won by area"]
+    header, *lines = zip(names, *columns, strict=True)
+    return table(header, lines)
 
 
 def mean_difference(arm: Array, baseline: Array) -> Array:
@@ -218,15 +220,16 @@ def feature_differences(study: str) -> str:
         return awaited(path)
     grids = {name: Grid(found, column) for column, name in FEATURES.items() if column in found[0]}
     first = next(iter(grids.values()))
-    lines = []
+    tables = []
     for arm, other in CONTRASTS:
         if not {arm, other} <= set(first.arms):
             continue
         compared = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
-        for at, game in enumerate(first.titles):
-            cells = [interval_text(one, at, sign=True) for one in compared]
-            lines.append([f"{game}, `{arm}` less `{other}`", *cells])
-    return table(["game, arms", *grids], lines)
+        lines = [
+            [game, *(interval_text(one, at, sign=True) for one in compared)] for at, game in enumerate(first.titles)
+        ]
+        tables.append(table([f"`{arm}` less `{other}`", *grids], lines))
+    return "\n".join(tables)
 
 
 def features(study: str) -> str:
@@ -270,7 +273,7 @@ def chosen(study: str) -> str:
 def score_text(row: Row) -> str:
     """The score of a κ with its interval."""
     ends = [float(row[name]) if row[name] else math.nan for name in ("score", "score_low", "score_high")]
-    return f"{number(ends[0])} [{number(ends[1])}, {number(ends[2])}]"
+    return f"{number(ends[0])} {ends_text(number(ends[1]), number(ends[2]))}"
 
 
 def kappas(study: str) -> str:

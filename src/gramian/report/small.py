@@ -6,7 +6,7 @@ from gramian.report import reference
 from gramian.report.dynamics import FIGURES, LABELS
 from gramian.report.section import picture
 
-COLORS = 64
+COLORS = 128
 """Of a picture: lines, bands and letters of a few hues."""
 REPRESENTATION = {
     "sparsity": "active features of a state, activity of a feature, sparsity by threshold",
@@ -32,7 +32,7 @@ def feature_pictures(folder: Path, games: list[str]) -> str:
 def representation_pictures(folder: Path, games: list[str]) -> str:
     """The figures of the trained features, game by game."""
     return "".join(
-        pictures(folder / "representation", {f"{name}-{game.replace('/', '-')}": f"{game}: {caption}"})
+        pictures(folder / "representation", {f"{name}-{game.replace('/', '-')}": f"{reference.title(game)}: {caption}"})
         for game in games
         for name, caption in REPRESENTATION.items()
     )
