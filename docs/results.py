@@ -1,21 +1,25 @@
 """Writes the tables of ``docs/results.md`` into ``docs/tables``, from the tables in ``results``.
 
 Run it as ``python docs/results.py`` after a result has changed. Of a study that has not been run, its table says so.
+``--report FOLDER`` takes the figures of the page from a report of MinAtar's study too, in 256 colours.
 
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report``; that of MinAtar
 also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``. Intervals are 95 %
 percentile intervals of the stratified bootstrap over seeds; differences are of pairs of the same game and seed.
 """
 
+import argparse
 import csv
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import scipy.stats
+from PIL import Image
 
-from gramian.files import replace_text
+from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import order_arms
 from gramian.report import reference, statistics
 from gramian.report.statistics import Array, Interval
@@ -383,11 +387,34 @@ def tables() -> dict[str, Callable[[], str]]:
     return made
 
 
-def main() -> None:
+REPORT_FIGURES = {
+    "learning-curves": "learning-curves",
+    "differences": "differences",
+    "feature-norm": "feature-norm",
+    "dynamics": "features-minatar-seaquest",
+    "sparsity": "representation/sparsity-minatar-seaquest",
+}
+"""Figures of the page by the names that they have in a report."""
+
+
+def take_figures(report: Path, study: str = "minatar") -> None:
+    """Copy the figures of a report that the page shows, smaller."""
+    folder = output_folder(DOCS / "figures" / "results")
+    for name, drawn in REPORT_FIGURES.items():
+        picture = Image.open(report / "figures" / f"{drawn}.png").convert("RGB")
+        with replacing(folder / f"{study}-{name}.png") as temporary:
+            picture.quantize(256, dither=Image.Dither.NONE).save(temporary, "png", optimize=True)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
     """Write every table."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--report", type=Path, help="folder of a report whose figures the page shows")
+    if report := parser.parse_args(arguments).report:
+        take_figures(report)
     for name, make in tables().items():
         replace_text(DOCS / "tables" / f"results-{name}.md", make())
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

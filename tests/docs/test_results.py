@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 import scipy.stats
+from PIL import Image
 
 from tests.docs.pages import ROOT
 
@@ -44,6 +45,20 @@ def test_a_table_without_results_says_what_it_awaits(results):
     results.main()
     text = (results.DOCS / "tables" / "results-minatar-scores.md").read_text()
     assert text == "*Not yet run: awaits `results/minatar/scores.csv`.*\n"
+
+
+def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, tmp_path):
+    for drawn in results.REPORT_FIGURES.values():
+        path = tmp_path / "report" / "figures" / f"{drawn}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 3), "orange").save(path)
+    results.main(["--report", str(tmp_path / "report")])
+    taken = sorted(path.name for path in (results.DOCS / "figures" / "results").iterdir())
+    assert taken == sorted(f"minatar-{name}.png" for name in results.REPORT_FIGURES)
+    assert all(
+        f"({path})" in results.figures("minatar") + results.feature_figures("minatar")
+        for path in (f"figures/results/{name}" for name in taken)
+    )
 
 
 def test_scores_are_means_with_intervals_over_seeds(results):

@@ -6,8 +6,8 @@ from gramian.report import reference
 from gramian.report.dynamics import FIGURES, LABELS
 from gramian.report.section import picture
 
-COLORS = 128
-"""Of a picture: lines, bands and letters of a few hues."""
+COLORS = 256
+"""Of a picture: enough to keep the arms' own, where bands lie over each other."""
 REPRESENTATION = {
     "sparsity": "active features of a state, activity of a feature, sparsity by threshold",
     "correlation": "correlation of the features, ordered by clustering",
