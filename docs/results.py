@@ -1,21 +1,25 @@
 """Writes the tables of ``docs/results.md`` into ``docs/tables``, from the tables in ``results``.
 
 Run it as ``python docs/results.py`` after a result has changed. Of a study that has not been run, its table says so.
+``--report FOLDER`` takes the figures of the page from a report of MinAtar's study too, in 256 colours.
 
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report``; that of MinAtar
 also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``. Intervals are 95 %
 percentile intervals of the stratified bootstrap over seeds; differences are of pairs of the same game and seed.
 """
 
+import argparse
 import csv
 import math
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import scipy.stats
+from PIL import Image
 
-from gramian.files import replace_text
+from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import order_arms
 from gramian.report import reference, statistics
 from gramian.report.statistics import Array, Interval
@@ -70,10 +74,15 @@ def number(value: float, *, sign: bool = False) -> str:
     return (f"+{shown}" if sign and value > 0 else shown).replace("-", "−")
 
 
+def ends_text(low: str, high: str) -> str:
+    """The ends of an interval, which a narrow column does not part."""
+    return f"[{low},\N{NO-BREAK SPACE}{high}]"
+
+
 def interval_text(found: Interval, at: int | None = None, *, sign: bool = False) -> str:
     """An estimate with its interval; bold where the interval leaves out 0 and it is a difference."""
     value, low, high = (float(part if at is None else part[at]) for part in found)
-    text = f"{number(value, sign=sign)} [{number(low, sign=sign)}, {number(high, sign=sign)}]"
+    text = f"{number(value, sign=sign)} {ends_text(number(low, sign=sign), number(high, sign=sign))}"
     return f"**{text}**" if sign and (low > 0 or high < 0) else text
 
 
@@ -93,8 +102,11 @@ class Grid:
 
     @property
     def titles(self) -> list[str]:
-        """Names of the games."""
-        return [reference.title(game) for game in self.games]
+        """Names of the games; where all are MinAtar's, that goes without saying."""
+        titles = [reference.title(game) for game in self.games]
+        if all(title.startswith("MinAtar ") for title in titles):
+            return [title.removeprefix("MinAtar ") for title in titles]
+        return titles
 
     def means(self, arm: str) -> Interval:
         """Of each game, with intervals."""
@@ -141,22 +153,16 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
     if baseline not in final.arms:
         return f"*The study has no arm `{baseline}`.*\n"
     relative = final.relative(learned(found))
-    lines = []
-    for arm in arms or final.arms:
-        if arm == baseline:
-            continue
+    columns = []
+    for arm in (arm for arm in arms or final.arms if arm != baseline):
         by_game = final.compared(statistics.paired_difference, arm, baseline, by_game=True)
         together = relative.compared(mean_difference, arm, baseline, by_game=False)
         won = [one.compared(statistics.paired_improvement, arm, baseline, by_game=False) for one in (final, auc)]
-        lines.append(
-            [
-                f"`{arm}`",
-                *(interval_text(by_game, at, sign=True) for at in range(len(final.games))),
-                interval_text(together, sign=True),
-                *map(interval_text, won),
-            ]
-        )
-    return table([f"less `{baseline}`", *final.titles, "together, %", "pairs won", "by area"], lines)
+        games = [interval_text(by_game, at, sign=True) for at in range(len(final.games))]
+        columns.append([f"`{arm}`", *games, interval_text(together, sign=True), *map(interval_text, won)])
+    names = [f"less `{baseline}`", *final.titles, "together, %", "pairs won", "pairs won by area"]
+    header, *lines = zip(names, *columns, strict=True)
+    return table(header, lines)
 
 
 def mean_difference(arm: Array, baseline: Array) -> Array:
@@ -218,15 +224,16 @@ def feature_differences(study: str) -> str:
         return awaited(path)
     grids = {name: Grid(found, column) for column, name in FEATURES.items() if column in found[0]}
     first = next(iter(grids.values()))
-    lines = []
+    tables = []
     for arm, other in CONTRASTS:
         if not {arm, other} <= set(first.arms):
             continue
         compared = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
-        for at, game in enumerate(first.titles):
-            cells = [interval_text(one, at, sign=True) for one in compared]
-            lines.append([f"{game}, `{arm}` less `{other}`", *cells])
-    return table(["game, arms", *grids], lines)
+        lines = [
+            [game, *(interval_text(one, at, sign=True) for one in compared)] for at, game in enumerate(first.titles)
+        ]
+        tables.append(table([f"`{arm}` less `{other}`", *grids], lines))
+    return "\n".join(tables)
 
 
 def features(study: str) -> str:
@@ -270,7 +277,7 @@ def chosen(study: str) -> str:
 def score_text(row: Row) -> str:
     """The score of a κ with its interval."""
     ends = [float(row[name]) if row[name] else math.nan for name in ("score", "score_low", "score_high")]
-    return f"{number(ends[0])} [{number(ends[1])}, {number(ends[2])}]"
+    return f"{number(ends[0])} {ends_text(number(ends[1]), number(ends[2]))}"
 
 
 def kappas(study: str) -> str:
@@ -380,11 +387,34 @@ def tables() -> dict[str, Callable[[], str]]:
     return made
 
 
-def main() -> None:
+REPORT_FIGURES = {
+    "learning-curves": "learning-curves",
+    "differences": "differences",
+    "feature-norm": "feature-norm",
+    "dynamics": "features-minatar-seaquest",
+    "sparsity": "representation/sparsity-minatar-seaquest",
+}
+"""Figures of the page by the names that they have in a report."""
+
+
+def take_figures(report: Path, study: str = "minatar") -> None:
+    """Copy the figures of a report that the page shows, smaller."""
+    folder = output_folder(DOCS / "figures" / "results")
+    for name, drawn in REPORT_FIGURES.items():
+        picture = Image.open(report / "figures" / f"{drawn}.png").convert("RGB")
+        with replacing(folder / f"{study}-{name}.png") as temporary:
+            picture.quantize(256, dither=Image.Dither.NONE).save(temporary, "png", optimize=True)
+
+
+def main(arguments: Sequence[str] = ()) -> None:
     """Write every table."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--report", type=Path, help="folder of a report whose figures the page shows")
+    if report := parser.parse_args(arguments).report:
+        take_figures(report)
     for name, make in tables().items():
         replace_text(DOCS / "tables" / f"results-{name}.md", make())
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 import pytest
 import scipy.stats
+from PIL import Image
 
 from tests.docs.pages import ROOT
 
@@ -46,32 +47,51 @@ def test_a_table_without_results_says_what_it_awaits(results):
     assert text == "*Not yet run: awaits `results/minatar/scores.csv`.*\n"
 
 
+def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, tmp_path):
+    for drawn in results.REPORT_FIGURES.values():
+        path = tmp_path / "report" / "figures" / f"{drawn}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 3), "orange").save(path)
+    results.main(["--report", str(tmp_path / "report")])
+    taken = sorted(path.name for path in (results.DOCS / "figures" / "results").iterdir())
+    assert taken == sorted(f"minatar-{name}.png" for name in results.REPORT_FIGURES)
+    assert all(
+        f"({path})" in results.figures("minatar") + results.feature_figures("minatar")
+        for path in (f"figures/results/{name}" for name in taken)
+    )
+
+
 def test_scores_are_means_with_intervals_over_seeds(results):
     write_scores(results)
     lines = results.scores("minatar").splitlines()
-    assert lines[0] == "| arm (4 seeds) | MinAtar Breakout | MinAtar Freeway |"
+    assert lines[0] == "| arm (4 seeds) | Breakout | Freeway |"
     assert lines[3].startswith("| `gram` | 2.15 [2.")
+
+
+def columns(text):
+    """A table by its columns: the cells under each heading."""
+    rows = [[cell.strip() for cell in line.strip("| ").split(" | ")] for line in text.splitlines()]
+    return {heading: [row[at] for row in rows[2:]] for at, heading in enumerate(rows[0])}
 
 
 def test_differences_are_of_pairs_of_the_same_seed(results):
     write_scores(results)
-    (line,) = [line for line in results.against("minatar", "norm (matched)").splitlines() if "`gram`" in line]
+    found = columns(results.against("minatar", "norm (matched)"))["`gram`"]
     # the seeds differ by as much as they are worth: of pairs, no spread is left
-    assert line.count("**−0.500 [−0.500, −0.500]**") == 2
-    assert line.endswith("| 0 [0, 0] | 0 [0, 0] |")
+    assert found[:2] == ["**−0.500 [−0.500,\u00a0−0.500]**"] * 2
+    assert found[3:] == ["0 [0,\u00a00]"] * 2
 
 
 def test_games_are_put_together_in_percent_of_what_dqn_learns(results):
     write_scores(results)
-    (line,) = [line for line in results.against("minatar", "dqn").splitlines() if "`gram`" in line]
+    found = columns(results.against("minatar", "dqn"))
     # of 1.15 on average, 0.15 is what random play has: a difference of 1 is all that DQN learns
-    assert "| **+100 [+100, +100]** |" in line
+    assert found["`gram`"][found["less `dqn`"].index("together, %")] == "**+100 [+100,\u00a0+100]**"
 
 
 def test_some_arms_alone_can_be_compared(results):
     write_scores(results)
-    lines = results.against("minatar", "gram", ["dqn"]).splitlines()
-    assert [line.split("|")[1].strip() for line in lines[2:]] == ["`dqn`"]
+    assert list(columns(results.against("minatar", "gram", ["dqn"]))) == ["less `gram`", "`dqn`"]
 
 
 def test_what_can_be_detected_is_what_a_t_test_finds_four_times_of_five(results):
@@ -88,7 +108,7 @@ def test_the_table_of_norms_ranks_the_arms_means(results):
     for game in ("minatar/breakout", "minatar/freeway"):
         lines += [f"{game},{arm},{seed},done,{9 - mean}" for arm, mean in ARMS.items() for seed in range(4)]
     (results.RESULTS / "minatar" / "features.csv").write_text("\n".join(lines) + "\n")
-    assert results.norms("minatar").splitlines()[2] == "| MinAtar Breakout | −1.00 |"
+    assert results.norms("minatar").splitlines()[2] == "| Breakout | −1.00 |"
 
 
 def test_features_are_compared_by_pairs(results):
@@ -97,10 +117,10 @@ def test_features_are_compared_by_pairs(results):
     lines = ["game,arm,seed,state,training_norm"]
     lines += [f"minatar/freeway,{arm},{seed},done,{mean + seed}" for arm, mean in ARMS.items() for seed in range(4)]
     (folder / "features.csv").write_text("\n".join(lines) + "\n")
-    assert results.feature_differences("minatar").splitlines()[2:] == [
-        "| MinAtar Freeway, `gram` less `dqn` | **+1.00 [+1.00, +1.00]** |",
-        "| MinAtar Freeway, `gram` less `norm (matched)` | **−0.500 [−0.500, −0.500]** |",
-    ]
+    first, second = results.feature_differences("minatar").split("\n\n")
+    assert columns(first)["‖φ‖ in training"] == ["**+1.00 [+1.00,\u00a0+1.00]**"]
+    assert next(iter(columns(second))) == "`gram` less `norm (matched)`"
+    assert columns(second)["‖φ‖ in training"] == ["**−0.500 [−0.500,\u00a0−0.500]**"]
 
 
 def test_the_committed_tables_are_those_of_the_committed_results(results, monkeypatch):

@@ -233,10 +233,7 @@ def auc_gains(analysis: Analysis) -> Figure:
         axes.set_axis_off()
     first = np.nan_to_num(next(iter(comparisons.values())).gain.estimate, nan=-np.inf)
     order = [int(at) for at in np.argsort(first)]
-    limit = robust_limit(np.concatenate([100.0 * comparison.gain.estimate for comparison in comparisons.values()]))
-    if games <= FEW_GAMES:  # room for every interval
-        ends = np.concatenate([np.concatenate(comparison.gain) for comparison in comparisons.values()])
-        limit = max(limit, 105.0 * float(np.nanmax(np.abs(ends))))
+    limit = gain_limit([comparison.gain for comparison in comparisons.values()])
     for axes, (arm, comparison) in zip(panels, comparisons.items(), strict=False):
         percent = [100.0 * end for end in comparison.gain]
         estimate, low, high = (end[order] for end in percent)
@@ -291,6 +288,20 @@ def _shown_styles(analysis: Analysis) -> dict[str, Style]:
     """Looks of the arms that the figures show; those that are left out keep theirs."""
     styles = arm_styles(analysis.arms)
     return {arm: styles[arm] for arm in analysis.shown()}
+
+
+def gain_limit(gains: list[Interval]) -> float:
+    """End of an axis of gains in percent: of a few games every interval has room, of many nine bars of ten.
+
+    Examples
+    --------
+    >>> gain_limit([Interval(np.array([0.1, 0.2]), np.array([0.0, 0.1]), np.array([0.2, 0.4]))])
+    42.0
+    """
+    limit = robust_limit(100.0 * np.concatenate([gain.estimate for gain in gains]))
+    ends = np.abs(np.concatenate([end for gain in gains for end in gain]))
+    few = len(gains[0].estimate) <= FEW_GAMES and np.isfinite(ends).any()
+    return max(limit, round(105.0 * float(np.nanmax(ends)), 6)) if few else limit
 
 
 def robust_limit(percent: Array) -> float:

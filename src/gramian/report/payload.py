@@ -11,7 +11,7 @@ from gramian.palette import Style, arm_styles, kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.dynamics import LABELS, POINTS, Dynamics, Growths, Series
-from gramian.report.figures import robust_limit
+from gramian.report.figures import gain_limit
 from gramian.report.representation import Heat, Representation
 from gramian.report.statistics import Array, Interval
 from gramian.report.sweep import Penalty, Sweep
@@ -146,7 +146,7 @@ def _gain(analysis: Analysis) -> dict[int, Any]:
             "e": _numbers(estimate),
             "l": _numbers(low),
             "h": _numbers(high),
-            "limit": robust_limit(100.0 * estimate),
+            "limit": gain_limit([comparison.gain]),
             "text": gain_sentence(analysis, arm),
         }
     return found

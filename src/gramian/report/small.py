@@ -6,8 +6,8 @@ from gramian.report import reference
 from gramian.report.dynamics import FIGURES, LABELS
 from gramian.report.section import picture
 
-COLORS = 64
-"""Of a picture: lines, bands and letters of a few hues."""
+COLORS = 256
+"""Of a picture: enough to keep the arms' own, where bands lie over each other."""
 REPRESENTATION = {
     "sparsity": "active features of a state, activity of a feature, sparsity by threshold",
     "correlation": "correlation of the features, ordered by clustering",
@@ -32,7 +32,7 @@ def feature_pictures(folder: Path, games: list[str]) -> str:
 def representation_pictures(folder: Path, games: list[str]) -> str:
     """The figures of the trained features, game by game."""
     return "".join(
-        pictures(folder / "representation", {f"{name}-{game.replace('/', '-')}": f"{game}: {caption}"})
+        pictures(folder / "representation", {f"{name}-{game.replace('/', '-')}": f"{reference.title(game)}: {caption}"})
         for game in games
         for name, caption in REPRESENTATION.items()
     )

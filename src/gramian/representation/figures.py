@@ -47,6 +47,10 @@ TITLES = {
 }
 
 
+MOST_COLUMNS = 4
+"""Panels beside each other; more of them would be stamps."""
+
+
 def draw(
     folder: Path, out: Path | None = None, *, formats: Sequence[str] = ("png",), arms: Iterable[str] = ()
 ) -> list[Path]:
@@ -188,9 +192,14 @@ def growth_figure(measures: Sequence[Measure], styles: Styles) -> "Figure":
 def correlation_figure(measures: Sequence[Measure], folder: Path) -> "Figure":
     """Correlations of the features of each arm's first seed, ordered by clustering; those that do not vary are out."""
     arms = order_arms(row.arm for row in measures)
-    figure, panels = _figure(1, len(arms), "correlation of the features, ordered by clustering", 3.6 * len(arms) + 1, 4)
+    columns = min(len(arms), MOST_COLUMNS)
+    rows = -(-len(arms) // columns)
+    title = "correlation of the features, ordered by clustering"
+    figure, panels = _figure(rows, columns, title, 3.6 * columns + 1, 3.7 * rows + 0.3)
     image = None
-    for axes, arm in zip(panels, arms, strict=True):
+    for axes in panels[len(arms) :]:
+        axes.set_axis_off()
+    for axes, arm in zip(panels, arms, strict=False):
         found = series.first_correlation(measures, arm, folder)
         shown = found.matrix if found.matrix.size else np.zeros((1, 1))
         image = axes.imshow(shown, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="nearest")
