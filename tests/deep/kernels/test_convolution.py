@@ -49,9 +49,7 @@ def test_a_convolution_is_torch_s(case):
 def test_its_gradients_are_those_of_automatic_differentiation(case):
     slopes = np.random.default_rng(1).normal(size=case.outputs.shape).astype(np.float32)
     filters, bias = np.full_like(case.filters, np.nan), np.full_like(case.bias, np.nan)
-    convolve_back(
-        case.pictures, case.places, case.counts, case.outputs, slopes, *case.memory, filters, bias
-    )
+    convolve_back(case.pictures, case.places, case.counts, case.outputs, slopes, *case.memory, filters, bias)
     leaves = [torch.from_numpy(array).double().requires_grad_() for array in (case.filters, case.bias)]
     outputs = functional.conv2d(torch.from_numpy(case.pictures).double(), *leaves).relu().flatten(1)
     expected = torch.autograd.grad((outputs * torch.from_numpy(slopes)).sum(), leaves)

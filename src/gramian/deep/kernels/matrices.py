@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from gramian.compiled import kernel
 
+Number: TypeAlias = float | np.float32
 Vector: TypeAlias = NDArray[np.float32]
 Matrix: TypeAlias = NDArray[np.float32]
 
@@ -113,7 +114,7 @@ def combine(left: Matrix, right: Matrix, out: Matrix) -> None:
 
 
 @kernel
-def add_row(coefficient: float, row: Vector, out: Vector) -> None:
+def add_row(coefficient: Number, row: Vector, out: Vector) -> None:
     """Add ``coefficient`` times ``row`` to ``out``."""
     for i in range(out.size):
         out[i] += coefficient * row[i]

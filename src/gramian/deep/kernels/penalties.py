@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.compiled import kernel
-from gramian.deep.kernels.matrices import Matrix, Vector, center, combine, dots, transpose
+from gramian.deep.kernels.matrices import Matrix, Number, Vector, center, combine, dots, transpose
 
 NONE, DECOR, GRAM, UNBIASED, NORM, CROSS, L2 = range(7)
 """What an arm penalises."""
@@ -42,7 +42,7 @@ def memory(kind: int, samples: int, width: int) -> Memory:
 
 
 @kernel
-def penalise(kind: int, centered: bool, features: Matrix, memory: Memory, slopes: Matrix) -> float:
+def penalise(kind: int, centered: bool, features: Matrix, memory: Memory, slopes: Matrix) -> np.float32:
     """The penalty of ``features`` ``[n, d]``; its gradient goes to ``slopes`` ``[n, d]``.
 
     Examples
@@ -72,13 +72,13 @@ def penalise(kind: int, centered: bool, features: Matrix, memory: Memory, slopes
         value = gram(x, memory.products, mean, slopes)
     else:
         value = cross(x, memory.products, slopes)
-    if centered and (kind == NORM or kind == CROSS):
+    if centered and kind in (NORM, CROSS):
         center(slopes, mean)
     return value
 
 
 @kernel
-def scaled(x: Matrix, factor: float, slopes: Matrix) -> float:
+def scaled(x: Matrix, factor: Number, slopes: Matrix) -> np.float32:
     """``factor`` times X; gives ‖X‖²."""
     total = np.float32(0)
     for a in range(x.shape[0]):
@@ -90,7 +90,7 @@ def scaled(x: Matrix, factor: float, slopes: Matrix) -> float:
 
 
 @kernel
-def norm(x: Matrix, slopes: Matrix) -> float:
+def norm(x: Matrix, slopes: Matrix) -> np.float32:
     """Σ_a G_aa², and its gradient with respect to X."""
     n = np.float32(x.shape[0])
     value = np.float32(0)
@@ -107,7 +107,7 @@ def norm(x: Matrix, slopes: Matrix) -> float:
 
 
 @kernel
-def strip(matrix: Matrix, factor: float) -> float:
+def strip(matrix: Matrix, factor: Number) -> np.float32:
     """Multiply by ``factor``, set the diagonal to zero; gives the sum of the squares."""
     total = np.float32(0)
     for a in range(matrix.shape[0]):
@@ -120,7 +120,7 @@ def strip(matrix: Matrix, factor: float) -> float:
 
 
 @kernel
-def decor(x: Matrix, turned: Matrix, covariance: Matrix, slopes: Matrix) -> float:
+def decor(x: Matrix, turned: Matrix, covariance: Matrix, slopes: Matrix) -> np.float32:
     """‖offdiag C‖², and its gradient with respect to X."""
     n = np.float32(x.shape[0])
     transpose(x, turned)
@@ -132,7 +132,7 @@ def decor(x: Matrix, turned: Matrix, covariance: Matrix, slopes: Matrix) -> floa
 
 
 @kernel
-def cross(x: Matrix, products: Matrix, slopes: Matrix) -> float:
+def cross(x: Matrix, products: Matrix, slopes: Matrix) -> np.float32:
     """‖offdiag G‖², and its gradient with respect to X."""
     n = np.float32(x.shape[0])
     dots(x, x, products)
@@ -143,7 +143,7 @@ def cross(x: Matrix, products: Matrix, slopes: Matrix) -> float:
 
 
 @kernel
-def gram(x: Matrix, products: Matrix, variance: Vector, slopes: Matrix) -> float:
+def gram(x: Matrix, products: Matrix, variance: Vector, slopes: Matrix) -> np.float32:
     """‖G‖² - ‖v‖², and its gradient with respect to X."""
     samples, width = x.shape
     n = np.float32(samples)
@@ -170,7 +170,7 @@ def gram(x: Matrix, products: Matrix, variance: Vector, slopes: Matrix) -> float
 
 
 @kernel
-def unbiased(x: Matrix, centered: bool, memory: Memory, slopes: Matrix) -> float:
+def unbiased(x: Matrix, centered: bool, memory: Memory, slopes: Matrix) -> np.float32:
     """`gramian.deep.slopes.gram_unbiased`, with the names that it has there."""
     samples, width = x.shape
     n = np.float32(samples)

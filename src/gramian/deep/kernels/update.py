@@ -1,7 +1,7 @@
 """One update of one MinAtar run in one call: what `gramian.deep.backward` does, in float32, layer by layer.
 
-The network is a convolution, a hidden layer and a head. With x the rectified outputs of the convolution, φ = max(Wx + b,
-0) and Q = Hφ + h, and ∂· the gradient of the run's loss with respect to ·, an update is
+The network is a convolution, a hidden layer and a head. With x the rectified outputs of the convolution,
+φ = max(Wx + b, 0) and Q = Hφ + h, and ∂· the gradient of the run's loss with respect to ·, an update is
 
 1. x, φ and Q of the states, with the online network; Q⁻ of the next states, with the target network (and for double Q
    the online network's Q there); targets, TD loss and its slope ∂Q, which is not zero for the action taken alone;
@@ -10,7 +10,7 @@ The network is a convolution, a hidden layer and a head. With x the rectified ou
 4. the norm of the whole gradient; where it and the TD loss are finite, Adam's step.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from gramian.compiled import exact_kernel, kernel
 from gramian.deep.kernels import penalties
 from gramian.deep.kernels.convolution import SIZE, Counts, Filters, Pictures, Places, convolve, convolve_back, find
-from gramian.deep.kernels.matrices import Matrix, Vector, add_row, combine, dots, transpose
+from gramian.deep.kernels.matrices import Matrix, Number, Vector, add_row, combine, dots, transpose
 from gramian.deep.kernels.penalties import NONE, penalise
 
 Marks: TypeAlias = NDArray[np.int64]
@@ -91,6 +91,7 @@ class Memory(NamedTuple):
 
     places: Places
     counts: Counts
+    penalty: penalties.Memory
     taps: Vector
     sums: Vector
     x: Matrix
@@ -109,7 +110,6 @@ class Memory(NamedTuple):
     """Q⁻ of the next states"""
     choosers: Matrix
     """Q of the next states"""
-    penalty: penalties.Memory
 
 
 def memory(network: Network, batch: Pictures, kind: int) -> Memory:
@@ -121,8 +121,8 @@ def memory(network: Network, batch: Pictures, kind: int) -> Memory:
     return Memory(
         np.zeros((samples, channels * height * width), np.int32),
         np.zeros(samples, np.int64),
-        *(np.zeros(shape, np.float32) for shape in (*floats, *[values] * 3)),
         penalties.memory(kind, *features),
+        *(np.zeros(shape, np.float32) for shape in (*floats, *[values] * 3)),
     )
 
 
@@ -239,7 +239,7 @@ def look(pictures: Pictures, network: Network, memory: Memory, x: Matrix, featur
 
 
 @kernel
-def bootstrap(values: Vector, choosers: Vector, legal: NDArray[np.bool_], double_q: bool) -> Any:
+def bootstrap(values: Vector, choosers: Vector, legal: NDArray[np.bool_], double_q: bool) -> np.float32:
     """max_a Q⁻(s', a), or with double Q the Q⁻ of the action whose Q is largest; a NaN is the largest of all."""
     best = np.float32(-np.inf)
     chosen = 0
@@ -247,11 +247,11 @@ def bootstrap(values: Vector, choosers: Vector, legal: NDArray[np.bool_], double
         value = choosers[a] if double_q else values[a]
         if legal[a] and not (value <= best or np.isnan(best)):
             best, chosen = value, a
-    return values[chosen]
+    return np.float32(values[chosen])
 
 
 @kernel
-def sum_of_squares(row: Vector) -> Any:
+def sum_of_squares(row: Vector) -> np.float32:
     """‖row‖²."""
     result = np.float32(0)
     for i in range(row.size):
@@ -260,7 +260,7 @@ def sum_of_squares(row: Vector) -> Any:
 
 
 @kernel
-def total(row: Vector) -> Any:
+def total(row: Vector) -> np.float32:
     """The sum of all numbers, which is finite only where all of them are."""
     result = np.float32(0)
     for i in range(row.size):
@@ -269,10 +269,14 @@ def total(row: Vector) -> Any:
 
 
 @exact_kernel
-def descend(parameters: Vector, gradient: Vector, mean: Vector, square: Vector, scale: float, step: Step) -> None:
+def descend(parameters: Vector, gradient: Vector, mean: Vector, square: Vector, scale: Number, step: Step) -> None:
     """Adam's step with ``scale`` times the gradient, in place."""
     factor, keep = np.float32(scale), np.float32(step.keep)
-    mean_weight, square_keep, square_weight = np.float32(step.mean), np.float32(step.square_keep), np.float32(step.square)
+    mean_weight, square_keep, square_weight = (
+        np.float32(step.mean),
+        np.float32(step.square_keep),
+        np.float32(step.square),
+    )
     root, epsilon, rate = np.float32(step.root), np.float32(step.epsilon), np.float32(step.rate)
     for i in range(parameters.size):
         slope = gradient[i] * factor
