@@ -121,6 +121,15 @@ def add_row(coefficient: Number, row: Vector, out: Vector) -> None:
 
 
 @kernel
+def copy(matrix: Matrix, out: Matrix) -> None:
+    """Copy ``matrix`` to ``out``."""
+    for m in range(matrix.shape[0]):
+        row, place = matrix[m], out[m]
+        for n in range(row.size):
+            place[n] = row[n]
+
+
+@kernel
 def transpose(matrix: Matrix, out: Matrix) -> None:
     """``matrix`` ``[M, N]`` → ``[N, M]``."""
     for n in range(matrix.shape[1]):

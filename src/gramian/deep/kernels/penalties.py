@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.compiled import kernel
-from gramian.deep.kernels.matrices import Matrix, Number, Vector, center, combine, dots, transpose
+from gramian.deep.kernels.matrices import Matrix, Number, Vector, center, combine, copy, dots, transpose
 
 NONE, DECOR, GRAM, UNBIASED, NORM, CROSS, L2 = range(7)
 """What an arm penalises."""
@@ -54,24 +54,33 @@ def penalise(kind: int, centered: bool, features: Matrix, memory: Memory, slopes
     array([[-8., -4.],
            [ 8.,  4.]], dtype=float32)
     """
-    x, mean = memory.x, memory.columns[0]
+    x, products, mean = memory.x, memory.products, memory.columns[0]
     n = np.float32(features.shape[0])
-    x[:] = features
+    copy(features, x)
     if centered:
         center(x, mean)
         center(x, mean)  # a float32 mean of large numbers is itself rounded
     if kind == L2:
-        value = scaled(x, np.float32(2) / n, slopes) / n
-    elif kind == NORM:
+        return scaled(x, np.float32(2) / n, slopes) / n
+    if kind == NORM:
         value = norm(x, slopes)
-    elif kind == UNBIASED:
-        value = unbiased(x, centered, memory, slopes)
-    elif kind == DECOR:
-        value = decor(x, memory.turned, memory.products, slopes)
-    elif kind == GRAM:
-        value = gram(x, memory.products, mean, slopes)
     else:
-        value = cross(x, memory.products, slopes)
+        # Each product stands here once: compiling them takes long.
+        left, right = products, x
+        if kind == DECOR:
+            transpose(x, memory.turned)
+            combine(memory.turned, x, products)
+            left, right = x, products
+        else:
+            dots(x, x, products)
+        value = strip(products, np.float32(1) if kind == UNBIASED else np.float32(1) / n, kind != GRAM)
+        combine(left, right, slopes)
+        if kind == UNBIASED:
+            value = unbiased(x, value, centered, memory, slopes)
+        elif kind == GRAM:
+            value -= without_variance(x, mean, slopes)
+        else:
+            scaled(slopes, np.float32(4) / n, slopes)
     if centered and kind in (NORM, CROSS):
         center(slopes, mean)
     return value
@@ -107,12 +116,13 @@ def norm(x: Matrix, slopes: Matrix) -> np.float32:
 
 
 @kernel
-def strip(matrix: Matrix, factor: Number) -> np.float32:
-    """Multiply by ``factor``, set the diagonal to zero; gives the sum of the squares."""
+def strip(matrix: Matrix, factor: Number, offdiag: bool) -> np.float32:
+    """Multiply by ``factor``, and with ``offdiag`` set the diagonal to zero; gives the sum of the squares."""
     total = np.float32(0)
     for a in range(matrix.shape[0]):
         row = matrix[a]
-        row[a] = np.float32(0)
+        if offdiag:
+            row[a] = np.float32(0)
         for b in range(row.size):
             row[b] *= factor
             total += row[b] * row[b]
@@ -120,48 +130,19 @@ def strip(matrix: Matrix, factor: Number) -> np.float32:
 
 
 @kernel
-def decor(x: Matrix, turned: Matrix, covariance: Matrix, slopes: Matrix) -> np.float32:
-    """‖offdiag C‖², and its gradient with respect to X."""
-    n = np.float32(x.shape[0])
-    transpose(x, turned)
-    combine(turned, x, covariance)
-    value = strip(covariance, np.float32(1) / n)
-    combine(x, covariance, slopes)
-    slopes *= np.float32(4) / n
-    return value
-
-
-@kernel
-def cross(x: Matrix, products: Matrix, slopes: Matrix) -> np.float32:
-    """‖offdiag G‖², and its gradient with respect to X."""
-    n = np.float32(x.shape[0])
-    dots(x, x, products)
-    value = strip(products, np.float32(1) / n)
-    combine(products, x, slopes)
-    slopes *= np.float32(4) / n
-    return value
-
-
-@kernel
-def gram(x: Matrix, products: Matrix, variance: Vector, slopes: Matrix) -> np.float32:
-    """‖G‖² - ‖v‖², and its gradient with respect to X."""
+def without_variance(x: Matrix, variance: Vector, slopes: Matrix) -> np.float32:
+    """From GX in ``slopes`` make 4/n · (GX - X∘v), the gradient of ``gram``; gives ‖v‖²."""
     samples, width = x.shape
     n = np.float32(samples)
-    dots(x, x, products)
-    products /= n
-    value = np.float32(0)
-    for a in range(samples):
-        for b in range(samples):
-            value += products[a, b] * products[a, b]
     variance[:] = np.float32(0)
     for a in range(samples):
         row = x[a]
         for i in range(width):
             variance[i] += row[i] * row[i]
+    value = np.float32(0)
     for i in range(width):
         variance[i] /= n
-        value -= variance[i] * variance[i]
-    combine(products, x, slopes)
+        value += variance[i] * variance[i]
     for a in range(samples):
         row, slope = x[a], slopes[a]
         for i in range(width):
@@ -170,15 +151,12 @@ def gram(x: Matrix, products: Matrix, variance: Vector, slopes: Matrix) -> np.fl
 
 
 @kernel
-def unbiased(x: Matrix, centered: bool, memory: Memory, slopes: Matrix) -> np.float32:
-    """`gramian.deep.slopes.gram_unbiased`, with the names that it has there."""
+def unbiased(x: Matrix, value: np.float32, centered: bool, memory: Memory, slopes: Matrix) -> np.float32:
+    """`gramian.deep.slopes.gram_unbiased`, with the names that it has there, from ‖K‖² and with Kx in ``slopes``."""
     samples, width = x.shape
     n = np.float32(samples)
     products, rows = memory.products, memory.rows
     p1, p2, p3, p4 = memory.columns[0], memory.columns[1], memory.columns[2], memory.columns[3]
-    dots(x, x, products)
-    value = strip(products, np.float32(1))
-    combine(products, x, slopes)
     memory.columns[:] = np.float32(0)
     for a in range(samples):
         row = x[a]
@@ -195,7 +173,7 @@ def unbiased(x: Matrix, centered: bool, memory: Memory, slopes: Matrix) -> np.fl
         for i in range(width):
             slope[i] = np.float32(4) * (slope[i] - p2[i] * row[i] + row[i] * row[i] * row[i])
     if not centered:
-        slopes /= n * (n - np.float32(1))
+        scaled(slopes, np.float32(1) / (n * (n - np.float32(1))), slopes)
         return value / (n * (n - np.float32(1)))
     everything = total = row_terms = np.float32(0)
     for a in range(samples):

@@ -19,7 +19,7 @@ from gramian.compiled import exact_kernel, kernel
 from gramian.deep.kernels import penalties
 from gramian.deep.kernels.convolution import SIZE, Counts, Filters, Pictures, Places, convolve, convolve_back, find
 from gramian.deep.kernels.matrices import Matrix, Number, Vector, add_row, combine, dots, transpose
-from gramian.deep.kernels.penalties import NONE, penalise
+from gramian.deep.kernels.penalties import NONE, penalise, scaled
 
 Marks: TypeAlias = NDArray[np.int64]
 
@@ -175,7 +175,7 @@ def update(
         slopes[:] = np.float32(0)
     else:
         losses[1] = penalise(loss.kind, loss.centered, m.features, m.penalty, slopes)
-        slopes *= np.float32(loss.kappa)
+        scaled(slopes, np.float32(loss.kappa), slopes)
     gradient.head[:] = np.float32(0)
     gradient.head_bias[:] = np.float32(0)
     td = np.float32(0)
@@ -235,7 +235,8 @@ def look(pictures: Pictures, network: Network, memory: Memory, x: Matrix, featur
         for i in range(row.size):
             row[i] = max(row[i] + network.bias[i], np.float32(0))
     dots(features, network.head, values)
-    values += network.head_bias
+    for b in range(features.shape[0]):
+        add_row(np.float32(1), network.head_bias, values[b])
 
 
 @kernel
