@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from gramian.deep import pipeline
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
 from gramian.deep.environments import Environments
@@ -34,8 +35,8 @@ def config(envs_per_run=1, game="minatar/breakout", preset="minatar"):
     return Config(preset, settings, population([game], [Arm("dqn"), Arm("gram", 0.1)], [0, 1]))
 
 
-def trained(settings, environments=None, **options):
-    trainer = Trainer(settings, environments or make_environments(settings), dtype=torch.float64, **options)
+def trained(settings, environments=None, dtype=torch.float64, **options):
+    trainer = Trainer(settings, environments or make_environments(settings), dtype=dtype, **options)
     episodes = []
     while not trainer.done:
         episodes += trainer.step()
@@ -65,6 +66,19 @@ def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset
     assert parts.updates == whole.updates
     assert torch.equal(parts.learner.state.online, whole.learner.state.online)
     assert torch.equal(parts.pipeline.acting, whole.pipeline.acting)
+
+
+@pytest.mark.parametrize("available", [2, 3])
+def test_a_minatar_population_learns_the_same_bits_in_threads_as_without(monkeypatch, available):
+    settings = config()
+    monkeypatch.setattr(pipeline, "cores", lambda: 1)
+    in_turn, episodes = trained(settings, dtype=torch.float32)
+    monkeypatch.setattr(pipeline, "cores", lambda: available)
+    threaded, same = trained(settings, dtype=torch.float32)
+    assert same == episodes
+    assert threaded.updates == in_turn.updates
+    for name, tensor in in_turn.learner.state_dict().items():
+        assert torch.equal(threaded.learner.state_dict()[name], tensor), name
 
 
 def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way():
@@ -160,7 +174,7 @@ def test_the_actors_get_the_weights_of_one_update_when_the_next_one_begins():
     trainer.pipeline.act = watched
     while trainer.updates < 4:
         trainer.step()
-        if trainer.updates == len(after):
+        if trainer.updates == len(after):  # and `learner` waits until the last one is done
             after.append(trainer.learner.state.online.clone())
     assert not any(torch.equal(one, other) for one, other in pairwise(after))
     # Updates fall due by steps 104, 108, …; they begin in the steps 105, 109, … once these have acted.

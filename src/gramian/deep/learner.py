@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from gramian.deep.arms import Arm, Arms
-from gramian.deep.backward import RunUpdate
 from gramian.deep.batch import Batch
+from gramian.deep.compiled_update import run_update
 from gramian.deep.diagnostics import diagnose
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective, TDLoss
@@ -201,7 +201,7 @@ class Learner:
             diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
         )
         self.run_updates = [
-            RunUpdate(run, self.objective, self.adam, self.layout, self.state)
+            run_update(run, self.objective, self.adam, self.layout, self.state)
             for run in (range(population) if online.device.type == "cpu" else ())
         ]
         """On a CPU, what updates each run; `update` calls them, and `count_host_update` must follow."""

@@ -34,6 +34,7 @@ from torch import Tensor
 
 from gramian.deep.acting import actors
 from gramian.deep.batch import Batch
+from gramian.deep.compiled_update import CompiledUpdate
 from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, nothing, record
 from gramian.deep.host_replay import HostReplay
@@ -227,7 +228,7 @@ class Pipeline(ABC):
 
 
 class HostPipeline(Pipeline):
-    """A population on the CPU. With Atari's network and a second core, its runs learn in threads of their own."""
+    """A population on the CPU. With Atari's network or compiled updates, and a second core, it learns in threads."""
 
     def __init__(
         self,
@@ -248,9 +249,10 @@ class HostPipeline(Pipeline):
         ]
         self._block = -1
         # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it
-        # again costs more than the whole operation of a small network.
-        threaded = learner.spec.kind == "nature" and cores() > 1
-        self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if threaded else None
+        # again costs more than the whole operation of a small network. A compiled update is one long operation.
+        self._compiled = [run for run in learner.run_updates if isinstance(run, CompiledUpdate)]
+        threaded = learner.spec.kind == "nature" or len(self._compiled) == len(learner.run_updates)
+        self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if threaded and cores() > 1 else None
         self._learning: list[Future[object]] = []
 
     @property
@@ -294,12 +296,19 @@ class HostPipeline(Pipeline):
         """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
         if self._threads is None:
             self.learner.update(self._batch)
-        else:
-            number = self.learner.updates + 1
+            return
+        number = self.learner.updates + 1
+        for first in range(min(cores(), len(self._compiled))):
+            self._learning.append(self._threads.submit(self._learn, self._compiled[first :: cores()], number))
+        if not self._compiled:
             for run in self.learner.run_updates:
                 # Tasks begin in the order in which they are given, so nobody waits for one that cannot begin.
                 ahead = self._threads.submit(run.look_ahead, self._batch)
                 self._learning.append(self._threads.submit(run.update, self._batch, number, ahead.result))
+
+    def _learn(self, runs: Sequence[CompiledUpdate], number: int) -> None:
+        for run in runs:
+            run.learn(self._batch, number)
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""

@@ -29,7 +29,7 @@ class MinAtarEngine(Engine):
     """
 
     def __init__(self, game: str, count: int, options: MinAtarOptions):
-        # numba comes with these modules: it is needed to play MinAtar, and by nothing else that is trained
+        # numba comes with these modules: only MinAtar needs it
         rules = import_module(f"gramian.deep.environments.minatar_games.{game}")
         rows = import_module("gramian.deep.environments.minatar_games.rows")
         mersenne = import_module("gramian.deep.environments.minatar_games.mersenne")
