@@ -31,8 +31,8 @@ NOT_THE_SAME = (
      "stores one frame a step and builds the observations again."),
     ("gramian", "atari minatar", "gramian's random numbers are functions of seed and step, and it marks runs that are "
      "no longer finite."),
-    ("gramian", "atari", "gramian begins each game from a seed of its own, for which a second emulator loads the "
-     "cartridge anew; the others reset the console that they have."),
+    ("gramian", "atari", "gramian begins each game from a saved state of the console and a seed of its own; the "
+     "others reset the console that they have."),
     ("gramian", "minatar", "gramian plays MinAtar in kernels of its own, the same games bit for bit; the others "
      "play the package's games, in Python."),
     ("emulator", "atari minatar", "The emulator and gramian's environments alone take random actions, so that their "
@@ -244,11 +244,11 @@ def differences(rows: Sequence[Row], kind: str) -> list[str]:
     notes = [note for name, kinds, note in NOT_THE_SAME if name in names and kind in kinds.split()]
     if kind == "atari" and has_preprocessing():
         notes.append(
-            "gramian takes its pictures from ale-py's vector environment, in C++ and in a thread; Stable-Baselines3 "
-            "and the plain loop from Gymnasium's wrappers, in Python. They are the same pictures."
+            "gramian's consoles play in processes of their own and shrink their pictures with numpy; Stable-Baselines3 "
+            "and the plain loop play in theirs, with Gymnasium's wrappers and OpenCV. They are the same pictures."
         )
     elif kind == "atari":
-        notes.append("Without OpenCV the plain loop, too, takes its pictures from ale-py's vector environment.")
+        notes.append("Without OpenCV the plain loop takes its pictures from ale-py's vector environment.")
     if any(len(row.workers) > 1 for row in rows):
         notes.append("Contestants that know no populations run in one process for each run, all at the same time.")
     return ["Not the same for all:", "", *(f"- {note}" for note in notes)]

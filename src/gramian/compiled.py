@@ -38,8 +38,8 @@ def inlined_kernel(function: Kernel) -> Kernel:
     >>> twice(4)
     8
     """
-    options = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "forceinline": True}
-    return cast("Kernel", keep(numba.njit(**options)(function)))
+    compiled = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)
+    return cast("Kernel", keep(compiled))
 
 
 def exact_kernel(function: Kernel) -> Kernel:
