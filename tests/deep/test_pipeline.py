@@ -137,6 +137,19 @@ def test_graphed_updates_give_the_weights_of_eager_ones(execution):
     assert compare(torch.device("cuda"), updates=10, execution=execution) <= 1e-5
 
 
+@needs_cuda
+def test_tf32_rounds_products_and_nothing_else():
+    settings = config(game="breakout", preset="author")
+    settings = replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
+    weights = {}
+    for tf32 in (True, False):
+        chosen = replace(settings, settings=replace(settings.settings, tf32=tf32))
+        trainer, _ = trained(chosen, dtype=torch.float32, device="cuda", execution="graphed")
+        weights[tf32] = trainer.learner.state.online
+    assert not torch.equal(weights[True], weights[False])
+    assert (weights[True] - weights[False]).norm() < 1e-3 * weights[False].norm()
+
+
 def host_pipeline(epsilon_seed=0):
     spec = ObservationSpec((4,), np.float32, 1)
     learner = Learner(

@@ -42,6 +42,8 @@ class BenchOptions:
     """cpu, cuda or auto."""
     execution: Execution | Literal["auto"] = "auto"
     """How the work reaches a GPU; auto is compiled."""
+    tf32: bool | None = None
+    """Whether a GPU may round products to TF32; the default is the preset's."""
     torch_threads: int = 1
     """Threads of torch on the CPU."""
     check: bool = False
@@ -62,12 +64,15 @@ def bench_command(options: BenchOptions) -> int:
     game = find_game(options.game)
     preset = options.preset or PRESET_FOR[game.kind]
     settings = replace(load_preset(preset), envs_per_run=options.envs_per_run, replay_capacity=options.replay_capacity)
+    if options.tf32 is not None:
+        settings = replace(settings, tf32=options.tf32)
     arm = parse_arm(options.arm, settings.kappa)
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
+    rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
-        f"on {device} ({execution}), torch {torch.__version__}"
+        f"on {device} ({execution}{rounding}), torch {torch.__version__}"
     )
     speed = measure(
         config,

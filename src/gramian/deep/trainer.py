@@ -126,6 +126,9 @@ class Trainer:
         settings, runs = config.settings, config.runs
         self.config = config
         self.device = torch.device(device)
+        if self.device.type == "cuda":
+            # a setting of the process; it must stand before anything is recorded
+            torch.backends.cuda.matmul.allow_tf32 = settings.tf32
         seeds = [run.seed for run in runs]
         self.environments = environments
         counts = self.environments.actions.tolist()
