@@ -7,7 +7,7 @@ from functorch.compile import make_boxed_func
 from hypothesis import given, settings
 from torch._dynamo.backends.common import aot_autograd
 
-from gramian.deep import slopes
+from gramian.deep import fused, slopes
 from gramian.deep.arms import Arm, Arms
 from gramian.deep.learner import Learner, LearnerConfig, update
 from tests.deep.populations import CENTRABLE, EVERY_ARM, SPECS, batch_of
@@ -100,3 +100,24 @@ def matrix_products(arm):
 
 def test_the_gram_penalty_adds_two_matrix_products_to_a_compiled_update():
     assert matrix_products(Arm("gram", 0.1)) == matrix_products(Arm("dqn")) + 2
+
+
+@pytest.mark.skipif(not (fused.AVAILABLE and torch.cuda.is_available()), reason="needs CUDA and Triton")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize(
+    ("runs", "samples", "features"), [(1, 32, 512), (3, 32, 128), (2, 5, 70), (1, 128, 65), (54, 32, 512)]
+)
+def test_the_fused_kernel_gives_the_gradient_of_the_plain_version(runs, samples, features, centered, compiled):
+    x = (draw((runs, features, samples), seed=samples) + 0.5).relu().mT  # rows that do not lie together
+    plain = slopes.gram(x, centered=centered).gradient  # float64: in several operations
+    single = x.float().cuda()
+    assert fused.fits(single)
+    function = torch.compile(slopes.gram, fullgraph=True, dynamic=False) if compiled else slopes.gram
+    ours = function(single, centered=centered).gradient.cpu()
+    assert (ours - plain).norm() < 1e-6 * plain.norm()
+
+
+def test_features_in_double_precision_or_on_the_host_take_the_plain_version():
+    assert not fused.fits(torch.zeros(1, 32, 512))
+    assert not fused.fits(torch.zeros(1, 32, 512, dtype=torch.float64, device="meta"))
