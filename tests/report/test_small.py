@@ -52,3 +52,11 @@ def test_the_choice_of_kappa_is_a_picture_too(tmp_path):
     section = page[page.index('<section id="kappa"') :].split("</section>")[0]
     assert "data:image/png;base64," in section
     assert "kappa-figure" not in section
+
+
+def test_a_page_of_the_first_frames_says_in_its_head_how_far_the_runs_are_looked_at(small_study, tmp_path):
+    options = ReportOptions(folder=small_study, out=tmp_path, replicates=100, small=True, frames=1_000)
+    report_command(options)
+    (header,) = re.findall(r"<header.*?</header>", (tmp_path / "index.html").read_text(), re.DOTALL)
+    assert "27 of 27 runs have come to 1,000 frames, up to which they are looked at" in header
+    assert "finished" not in header

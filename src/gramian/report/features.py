@@ -28,7 +28,7 @@ def feature_table(study: Study) -> pl.DataFrame | None:
     >>> feature_table(Study(runs, cell, metrics)).select("run", "training_norm").row(0)
     ('a', 4.0)
     """
-    if "feature_norm" not in study.metrics.columns:
+    if "feature_norm" not in study.metrics.columns or study.metrics.is_empty():
         return None
     logged = pl.DataFrame(
         [_of_log(str(run), rows) for (run,), rows in study.metrics.group_by("run", maintain_order=True)]

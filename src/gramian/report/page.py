@@ -102,9 +102,11 @@ class Page:
         analysis, runs = self.analysis, self.study.runs
         done = int(runs["state"].is_in(["done", "diverged"]).sum())
         absent = int((analysis.missing["run"] == "").sum())
+        frames = analysis.options.frames
+        what = f"have come to {frames:,} frames, up to which they are looked at" if frames else "finished"
         return (
             f"{counted(len(analysis.games), 'game')} × {counted(len(analysis.arms), 'arm')} × "
-            f"{counted(len(analysis.seeds), 'seed')}; {done:,} of {runs.height + absent:,} runs finished"
+            f"{counted(len(analysis.seeds), 'seed')}; {done:,} of {runs.height + absent:,} runs {what}"
         )
 
     def _arm_colors(self) -> str:
