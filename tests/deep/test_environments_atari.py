@@ -314,6 +314,66 @@ def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played
         np.testing.assert_array_equal(frame, expected[0, 0])
 
 
+def test_the_greys_are_those_of_the_emulator_for_every_colour(tmp_path):
+    # a cartridge that paints line after line in the next of the 128 colours
+    program = "78d8a2ff9a a9028500850285028502 a90085008501 a200a000 85028609e8e888d0f7 4c05f0"
+    cartridge = tmp_path / "seaquest.bin"  # any game whose beginning is played without a look at the memory
+    cartridge.write_bytes(bytes.fromhex(program).ljust(4092, b"\0") + bytes.fromhex("00f000f0"))
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.loadROM(cartridge)
+    ale.reset_game()
+    ale.act(0)
+    screen = ale.getScreen()
+    assert set(screen.ravel().tolist()) == set(range(0, 256, 2))
+    np.testing.assert_array_equal(emulator.GREYS[screen], ale.getScreenGrayscale())
+
+
+def random_screens(count):
+    """Pairs of screens, some of which share lines or parts of lines with each other and with the pair before."""
+    generator = np.random.default_rng(0)
+    pairs = generator.integers(0, 256, (count, 2, 210, 160), dtype=np.uint8)
+    for pair, before in zip(pairs[1:], pairs, strict=False):
+        kept = np.logical_or(generator.random((2, 210, 1)) < generator.random(), generator.random((2, 1, 160)) < 0.3)
+        pair[kept] = before[kept]
+    pairs[3] = pairs[2]
+    pairs[5, 1] = pairs[4, 1]
+    pairs[6, 0] = pairs[5, 0]
+    pairs[8] = pairs[7]
+    pairs[8, 1, 209, 159] ^= 2
+    return pairs
+
+
+def test_frames_shrink_as_opencv_shrinks_them():
+    picture, frame = emulator.GreyPicture(), np.zeros((84, 84), np.uint8)
+    for pair in random_screens(24):
+        picture.screens[:] = pair
+        picture.show(frame)
+        grey = emulator.GREYS[pair].max(axis=0)
+        np.testing.assert_array_equal(frame, cv2.resize(grey, (84, 84), interpolation=cv2.INTER_AREA))
+
+
+@pytest.mark.parametrize(("frame_skip", "colour"), [(1, False), (2, False), (3, False), (5, False), (4, True)])
+def test_a_frame_is_the_brighter_of_the_last_two_screens_of_its_skip_or_the_last_of_the_game(frame_skip, colour):
+    console = emulator.Console("breakout", frame_skip=frame_skip, colour=colour)
+    frame = np.zeros((210, 160, 3) if colour else (84, 84), np.uint8)
+    raw = RawGame("breakout", 0, 0.0)
+    look = raw.ale.getScreenRGB if colour else raw.ale.getScreenGrayscale
+    show = (lambda *screens: np.maximum.reduce(screens)) if colour else raw.frame
+    first, over, rng = show(look()), False, np.random.default_rng(0)
+    console.start(0, 0, frame)
+    np.testing.assert_array_equal(frame, first)
+    while not over:
+        action, screens = int(rng.integers(console.actions)), []
+        while len(screens) < frame_skip and not raw.ale.game_over():
+            raw.ale.act(raw.ale.getMinimalActionSet()[action])
+            screens.append(look())
+        _, over = console.act(action, frame)
+        np.testing.assert_array_equal(frame, show(*(screens[frame_skip - 2 :] or screens[-1:])))
+    console.start(1, 0, frame)
+    np.testing.assert_array_equal(frame, first)
+
+
 def test_an_emulator_ends_when_whoever_gives_the_orders_is_killed(tmp_path):
     program = f"""
 import os, signal

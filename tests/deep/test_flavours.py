@@ -1,5 +1,4 @@
 import ale_py
-import cv2
 import gymnasium
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from gramian.deep.environments import (
     make_engine,
     make_flavour_engine,
 )
-from gramian.deep.environments.emulator import Shrinker
 from gramian.deep.games import PAPER_TITLES, find_game
 from gramian.errors import UserError
 
@@ -79,19 +77,6 @@ def test_an_episode_is_a_function_of_its_seed_and_its_actions():
     again, _ = engine.replay(np.array([5, 6]), [actions, actions[:20]])
     assert alive
     np.testing.assert_array_equal(first, again)
-
-
-def test_frames_shrink_as_opencv_shrinks_them():
-    generator = np.random.default_rng(0)
-    screens = generator.integers(0, 256, (20, 210, 160), dtype=np.uint8)
-    for screen, before in zip(screens[1::2], screens[::2], strict=True):  # every other one keeps some lines
-        kept = generator.random(210) < generator.random()
-        screen[kept] = before[kept]
-    screens[5] = screens[4]
-    shrink, small = Shrinker((210, 160)), np.zeros((84, 84), np.uint8)
-    for screen in screens:
-        shrink(screen, small)
-        np.testing.assert_array_equal(small, cv2.resize(screen, (84, 84), interpolation=cv2.INTER_AREA))
 
 
 def test_a_mode_that_a_game_does_not_have_is_refused():

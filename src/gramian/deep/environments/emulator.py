@@ -28,6 +28,15 @@ PIXELS = 84
 """Height and width of a frame as an agent sees it."""
 SCREEN = (210, 160)
 """Height and width of the screen of every game of the paper."""
+GREYS = np.frombuffer(
+    bytes.fromhex(
+        "004a6f8eaac0d6ec405f7a94acc1d6e93f576e8396a7b8c73b556b8194a7b7c72c445a6e8092a1b0334a5f738495a4b2"
+        "273f556b7d8f9fae16314960748899a91129405568798999203c556d8296a8ba28455f788da2b6c82b4a657f97adc1d4"
+        "2847627c93a9bdcf294a68849db5cbdf2f4f6b859db3c8dc2f4f6b859db3c8dc"
+    ),
+    np.uint8,
+).repeat(2)
+"""The grey that the emulator shows each colour of an (NTSC) console in; the last bit of a colour means nothing."""
 ACT, START = b"a", b"s"
 """What a process is told to do with its consoles that are chosen."""
 DONE = b"d"
@@ -135,9 +144,11 @@ class Console:
         else:
             self._ale.reset_game()
             self._beginning = self._ale.cloneSystemState()
-        self._colour = colour
-        self._first_screen = self._screen()  # which is no part of a state
-        self._shrink = Shrinker(self._first_screen.shape[:2])
+        self._look = self._ale.getScreenRGB if colour else self._ale.getScreen
+        self._picture = ColourPicture() if colour else GreyPicture()
+        self._first_screen = self._look()  # which is no part of a state
+        if not colour and not np.array_equal(GREYS[self._first_screen], self._ale.getScreenGrayscale()):
+            raise RuntimeError(f"this ale-py shows {game!r} in other greys than ale-py 0.12 does")
         self._actions = self._ale.getLegalActionSet() if full_actions else self._ale.getMinimalActionSet()
         self._fire = ale_py.Action.FIRE if fire_reset and ale_py.Action.FIRE in self._actions else None
         self._frame_skip, self._sticky = frame_skip, sticky_probability
@@ -158,30 +169,34 @@ class Console:
         """Begin episode ``seed`` with ``noops`` frames of no-op; the first frame is written into ``out``."""
         self._chance.seed(seed)
         self._begin()
-        screen = self._first_screen
+        screens = self._picture.screens
+        screens[:] = self._first_screen
         presses = [ale_py.Action.NOOP] * noops + ([] if self._fire is None else [self._fire])
         for press in presses:
             self._press(press)
-            screen = self._screen()
+            screens[:] = self._look()
             if self._ale.game_over():
                 self._begin()
-                screen = self._first_screen
-        self._show(screen, out)
+                screens[:] = self._first_screen
+        self._picture.show(out)
 
     def act(self, action: int, out: NDArray[np.uint8]) -> tuple[float, bool]:
         """Hold an action for a frame skip: the reward, and whether the game is over; the frame goes into ``out``."""
         reward, press = 0, self._actions[action]
-        last = before = None
+        screens, seen = self._picture.screens, 0
         for left in range(self._frame_skip - 1, -1, -1):
             reward += self._press(press)
             over = self._ale.game_over()
             if left < 2 or over:
-                before, last = last, self._screen()
+                self._look(screens[seen])
+                seen += 1
             if over:
                 break
-        if last is None:
+        if not seen:
             raise ValueError("a frame skip of no frames")
-        self._show(last if before is None else np.maximum(last, before), out)
+        if seen == 1:
+            screens[1] = screens[0]
+        self._picture.show(out)
         return float(reward), over
 
     def _begin(self) -> None:
@@ -196,76 +211,98 @@ class Console:
             self._before = action
         return int(self._ale.act(self._before))
 
-    def _screen(self) -> NDArray[np.uint8]:
-        return self._ale.getScreenRGB() if self._colour else self._ale.getScreenGrayscale()
 
-    def _show(self, screen: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        if self._colour:
-            out[:] = screen
-        else:
-            self._shrink(screen, out)
+class ColourPicture:
+    """Two screens in colour, which it shows as the brighter of both at each pixel."""
+
+    def __init__(self) -> None:
+        self.screens = np.zeros((2, *SCREEN, 3), np.uint8)
+
+    def show(self, out: NDArray[np.uint8]) -> None:
+        """Write the frame of the two ``screens`` into ``out``."""
+        np.maximum(self.screens[0], self.screens[1], out=out)
 
 
-class Shrinker:
-    """Averages grey screens over areas, to 84×84, as OpenCV's ``INTER_AREA`` does, to the last bit.
+class GreyPicture:
+    """Two screens, of numbers of colours, which it shows as the brighter grey of both, averaged over areas to 84×84.
 
-    Of a screen only the lines that differ from the screen before are computed anew: a tenth of them in most games.
-
-    Parameters
-    ----------
-    shape
-        Of a screen; its width is a multiple of 8.
+    The averages are those of OpenCV's ``INTER_AREA`` to the last bit: in float32, one term after the other, along the
+    lines first. 40 pixels of a line become 21, the next 40 the next 21. So a screen consists of 840 pieces that have
+    nothing to do with each other, and only those that differ from the pair of screens before are computed anew. Of
+    five lines become two, in which each line has one share: 2, 2, 1 and 1, 2, 2 fifths.
 
     Examples
     --------
-    >>> small = np.zeros((84, 84), np.uint8)
-    >>> Shrinker((210, 160))(np.full((210, 160), 7, np.uint8), small)
-    >>> small.min(), small.max()
-    (np.uint8(7), np.uint8(7))
+    >>> picture, frame = GreyPicture(), np.zeros((84, 84), np.uint8)
+    >>> picture.screens[0], picture.screens[1] = 14, 2
+    >>> picture.show(frame)
+    >>> frame.min(), frame.max()
+    (np.uint8(236), np.uint8(236))
     """
 
-    def __init__(self, shape: tuple[int, int]) -> None:
-        height, width = shape
-        self._horizontal = list(zip(*_areas(width), strict=True))
-        self._vertical = [
-            (rows, np.tile(shares[:, None], (1, PIXELS))) for rows, shares in zip(*_areas(height), strict=True)
-        ]
-        self._before = np.zeros(shape, np.uint8)
-        self._words = self._before.view(np.uint64)
-        self._narrow = np.zeros((height, PIXELS), np.float32)  # the screen before, shrunk horizontally
-        self._grey, self._term = np.empty((2, PIXELS, PIXELS), np.float32)
+    _two_greys = (GREYS[:, None] * np.uint16(256) + GREYS).ravel()
+    """Greys of two neighbours by their colours: half as many to look up. (Of either byte order.)"""
 
-    def __call__(self, screen: NDArray[np.uint8], out: NDArray[np.uint8]) -> None:
-        """Shrink ``screen`` into ``out``."""
-        # One term after the other in float32, rows within columns, as OpenCV adds them up.
-        (changed,) = (screen.view(np.uint64) != self._words).any(axis=1).nonzero()
-        if changed.size:
-            lines = screen[changed]
-            self._before[changed] = lines
-            narrow = np.zeros((changed.size, PIXELS), np.float32)
-            for columns, shares in self._horizontal:
-                narrow += lines[:, columns] * shares
-            self._narrow[changed] = narrow
-        for number, (rows, shares) in enumerate(self._vertical):
-            self._narrow.take(rows, axis=0, out=self._term if number else self._grey, mode="clip")
-            if number:
-                self._term *= shares
-                self._grey += self._term
-            else:
-                self._grey *= shares
+    def __init__(self) -> None:
+        self.screens, self._screens_before = np.zeros((2, 2, *SCREEN), np.uint8)
+        # What is looked at of both: eight pixels at a time to compare, two to find their greys. They change places.
+        self._words, self._words_before = (x.view(np.uint64).ravel() for x in (self.screens, self._screens_before))
+        self._pairs, self._pairs_before = (
+            x.view(np.uint16).reshape(2, 840, 20) for x in (self.screens, self._screens_before)
+        )
+        self._differ = np.empty(self._words.shape, bool)
+        self._piece_of_word = np.arange(self._words.size) // 5 % 840
+        self._changed = np.empty(840, bool)
+        pixels, shares = _areas(40, 21)
+        self._pixels, self._shares = pixels.ravel(), shares.reshape(-1, 1)
+        # Shrunk pieces are kept line 0, 5, 10, ... first, then 1, 6, 11, ...: what is added up lies in one stretch.
+        line, quarter = np.divmod(np.arange(840), 4)
+        self._place = (line % 5 * 42 + line // 5) * 4 + quarter
+        self._line_shares = np.array([0.4, 0.4, 0.2, 0.4, 0.4], np.float32)[line % 5]
+        self._narrow = np.zeros((840, 21), np.float32)
+        lines = self._narrow.reshape(5, -1)
+        self._lines = lines[0:3:2], lines[1:4:2], lines[2:5:2]
+        self._grey = np.zeros((2, 42 * PIXELS), np.float32)
+
+    def show(self, out: NDArray[np.uint8]) -> None:
+        """Write the frame of the two ``screens`` into ``out``; what is in ``screens`` then is to be overwritten."""
+        np.not_equal(self._words, self._words_before, out=self._differ)
+        (words,) = self._differ.nonzero()
+        if words.size:
+            self._changed.fill(False)
+            self._changed[self._piece_of_word.take(words)] = True
+            (pieces,) = self._changed.nonzero()
+            self._shrink(pieces)
+        out.reshape(42, 2, PIXELS)[:] = self._grey.reshape(2, 42, PIXELS).swapaxes(0, 1)
+        self.screens, self._screens_before = self._screens_before, self.screens
+        self._words, self._words_before = self._words_before, self._words
+        self._pairs, self._pairs_before = self._pairs_before, self._pairs
+
+    def _shrink(self, pieces: NDArray[np.intp]) -> None:
+        first, second = self._two_greys.take(self._pairs.take(pieces, axis=1)).view(np.uint8)
+        # Pixels by pieces from here on: every operation then runs along many pieces instead of a few pixels.
+        pixels = np.maximum(first, second).T.astype(np.float32, order="C")
+        terms = pixels.take(self._pixels, axis=0)
+        terms *= self._shares
+        narrow = terms[:21]
+        narrow += terms[21:42]
+        narrow += terms[42:]
+        narrow *= self._line_shares.take(pieces)
+        self._narrow[self._place.take(pieces)] = narrow.T
+        first_lines, second_lines, third_lines = self._lines
+        np.add(first_lines, second_lines, out=self._grey)
+        self._grey += third_lines
         np.rint(self._grey, out=self._grey)
-        out[:] = self._grey
 
 
-def _areas(size: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-    """``[k, 84]`` each: the pixels, of ``size``, under each of 84 areas of equal width, and their shares in it."""
-    scale = size / PIXELS
-    begin = np.arange(PIXELS) * scale
+def _areas(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+    """``[k, count]`` each: the pixels, of ``size``, under each of ``count`` equal areas, and their shares in it."""
+    scale = size / count
+    begin = np.arange(count) * scale
     pixels = np.floor(begin + 1e-9).astype(np.intp) + np.arange(int(np.ceil(scale)) + 1)[:, None]
     overlap = np.minimum(pixels + 1, begin + scale) - np.maximum(pixels, begin)
     shares = np.where(overlap > 1e-9, overlap / scale, 0).astype(np.float32)
-    used = shares.any(axis=1)
-    return np.minimum(pixels, size - 1)[used], shares[used]
+    return np.minimum(pixels, size - 1), shares
 
 
 def serve(memory: mmap.mmap, count: int, mine: range, settings: dict[str, Any], orders: int, answers: int) -> None:
