@@ -29,9 +29,10 @@ if AVAILABLE:
 
     @kernel
     def _columns(
-        features: Any, run: Any, first: Any, stride_run: Any, stride_sample: Any, stride_feature: Any,
+        features: tl.tensor, run: tl.tensor, first: tl.tensor,
+        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
         n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
-    ) -> Any:  # fmt: skip
+    ) -> tl.tensor:  # fmt: skip
         """X[run, :, first : first + columns], zero beyond n and d."""
         sample, feature = tl.arange(0, rows)[:, None], first + tl.arange(0, columns)[None, :]
         there = (sample < n) & (feature < d)
@@ -43,7 +44,8 @@ if AVAILABLE:
 
     @kernel
     def _gram_gradient(
-        features: Any, gradient: Any, stride_run: Any, stride_sample: Any, stride_feature: Any,
+        features: tl.tensor, gradient: tl.tensor,
+        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
         n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
     ) -> None:  # fmt: skip
         run, own = tl.program_id(0).to(tl.int64), tl.program_id(1) * columns

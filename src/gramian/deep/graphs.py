@@ -53,6 +53,7 @@ def record(
     stream: torch.cuda.Stream,
     *,
     compiled: bool,
+    tuned: bool = True,
     bring: Callable[[], object] = nothing,
     take: Callable[[], object] = nothing,
 ) -> Callable[[], None]:
@@ -66,10 +67,14 @@ def record(
         The tensors that it changes, as far as anybody minds: they are put back, since a recording takes a few calls.
     compiled
         Compile the function first. Its operations are fused then, and rounded a little differently.
+    tuned
+        Let the compiler try which size of block is fastest. It copies what a kernel changes for that, which must not be
+        done to a replay that fills the GPU.
     bring, take
         Copies from and to page-locked memory of the host, before and after the function; they are recorded as they are.
     """
-    work = torch.compile(function, fullgraph=True, dynamic=False) if compiled else function
+    options: dict[str, str | int | bool | Callable[..., object]] = {} if tuned else {"triton.autotune_pointwise": False}
+    work = torch.compile(function, fullgraph=True, dynamic=False, options=options) if compiled else function
 
     def run() -> None:
         bring()

@@ -394,6 +394,7 @@ class DevicePipeline(Pipeline):
                     partial(self._take_in, part),
                     (self.stack.frames, *self.replay.counters),
                     bring=partial(arrived.memory.copy_, transition.memory, non_blocking=True),
+                    tuned=False,
                 )
         self.settle()
 
@@ -478,6 +479,7 @@ class DevicePipeline(Pipeline):
         changed: Sequence[Tensor],
         bring: Callable[[], object] = nothing,
         take: Callable[[], object] = nothing,
+        tuned: bool = True,
     ) -> None:
         if self._execution == "eager":
 
@@ -490,6 +492,7 @@ class DevicePipeline(Pipeline):
         else:
             self.settle()
             stream = torch.cuda.current_stream(self._device)
+            compiled = self._execution == "compiled"
             self.launches[name] = record(
-                function, changed, stream, compiled=self._execution == "compiled", bring=bring, take=take
+                function, changed, stream, compiled=compiled, tuned=tuned, bring=bring, take=take
             )
