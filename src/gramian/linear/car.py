@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.compiled import inlined_kernel, kernel
+from gramian.linear.copied import aligned_rows, transform_copied
 from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import action_value, active_tiles, with_action
 from gramian.linear.kernels import (
@@ -16,7 +17,6 @@ from gramian.linear.kernels import (
     Floats,
     Integers,
     learn,
-    transform,
 )
 
 LOW, HIGH = (-1.2, -0.07), (0.6, 0.07)
@@ -31,7 +31,6 @@ TIE = 1e-9
 
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
-
 
 @kernel
 def car_step(position: float, velocity: float, action: int) -> tuple[float, float]:
@@ -81,13 +80,6 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
 
 
 @kernel
-def copy_row(given: Floats, out: Floats) -> None:
-    """Set ``out`` [n] to ``given`` [n]: rows of a matrix as arrays of their own, which vectorises."""
-    for j in range(out.size):
-        out[j] = given[j]
-
-
-@kernel
 def add_row(factor: float, given: Floats, out: Floats) -> None:
     """Add ``factor`` times ``given`` [n] to ``out`` [n]."""
     for j in range(out.size):
@@ -103,34 +95,24 @@ def _active(tiles: Integers, action: int, per_action: int, place: Integers, out:
             out[i] = place[out[i]]
 
 
-@kernel
-def _transform_all(
-    A: Floats, tiles: Integers, per_action: int, place: Integers, indices: Integers, values: Floats, n: int, Y: Floats
-) -> None:
-    """Set the first n columns of Y [actions, d] to every action's y; ``indices`` [k] is room for active features."""
-    for a in range(ACTIONS):
-        _active(tiles, a, per_action, place, indices)
-        transform(A, indices, values, Y[a, :n])
-
-
 @inlined_kernel
-def _action_values(
+def _value(
     form: int,
     w: Floats,
     theta: Floats,
+    n: int,
     tiles: Integers,
+    action: int,
     per_action: int,
     place: Integers,
     values: Floats,
     Y: Floats,
-    q: Floats,
-) -> None:
-    """Set q [actions] to the value of every action, from Y and θ [n] in the full form, from w in the others."""
-    for a in range(ACTIONS):
-        if form == FULL:
-            q[a] = np.dot(Y[a, : theta.size], theta)
-        else:
-            q[a] = action_value(w, tiles, a, per_action, ACTIONS, place, values)
+    row: int,
+) -> float:
+    """Return the value of an action: from its y, a row of Y, and the first n of θ in the full form, else from w."""
+    if form == FULL:  # parts of arrays are made here alone: each is counted in and out, in every step
+        return float(np.dot(Y[row, :n], theta[:n]))
+    return action_value(w, tiles, action, per_action, ACTIONS, place, values)
 
 
 @kernel
@@ -173,24 +155,28 @@ def q_learning_run(
     of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
     position, velocity and action of the first n steps.
 
+    A is [d, at least d], or that of copied features as `gramian.linear.copied` stores it, where it has fewer rows
+    than there are features; not with a projection or the running estimator.
     ``members`` [classes] is empty, or A, w, θ and S are those of one class of exchangeable features
     (`gramian.linear.exchangeable`), with room for one more per feature before copying; the projected forms alone.
     """
     tilings, together = offsets.shape[0], members.size > 0
     k = tilings if together else tilings * (1 + copies)
     n = 1 if together else w.size  # features, or classes so far
-    wide = w.size if form != PLAIN else 0
+    folded = copies if form != PLAIN and A.shape[0] < w.size else 0
     # Few arrays of few kinds, cut into parts: code that makes arrays takes long to compile.
-    integers = np.zeros(2 * tilings + k + (per_action * ACTIONS if together else 0), np.int64)
+    integers = np.zeros(2 * tilings + 2 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
     tiles_now, tiles_next, rest = integers[:tilings], integers[tilings : 2 * tilings], integers[2 * tilings :]
-    indices, place = rest[:k], rest[k:]
+    at, at_next, rest = rest[:ACTIONS], rest[ACTIONS : 2 * ACTIONS], rest[2 * ACTIONS :]
+    indices, rows, place = rest[:k], rest[k : 2 * k], rest[2 * k :]
     numbers = np.zeros(2 + 2 * ACTIONS + k)
     state, q, q_next = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS : 2 + 2 * ACTIONS]
     values = numbers[2 + 2 * ACTIONS :]
     values[:] = math.sqrt(1.0 + copies) if together else 1.0
-    vectors = np.zeros((6 + 2 * ACTIONS, wide))
-    room, y, other = vectors[:4], vectors[4], vectors[5]
-    Y, Y_next = vectors[6 : 6 + ACTIONS], vectors[6 + ACTIONS :]  # y of every action, for the full form alone
+    vectors = aligned_rows(6 + 2 * ACTIONS, w.size if form != PLAIN else 0)
+    room, other, Y = vectors[:4], vectors[4], vectors[5:]
+    # Y[at[a]] is y of action a, in the full form alone, where it is row a or row ACTIONS + a; the last row is for y of
+    # the reduced one.
     reads_y = form != PLAIN and (estimator != NONE or projected)
     steps_in_all = 0
     lengths[:] = most_steps
@@ -202,10 +188,13 @@ def q_learning_run(
         active_tiles(state, low, high, scale, offsets, tiles_now)
         if together:
             n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
-        if form == FULL:
-            _transform_all(A, tiles_now, per_action, place, indices, values, n, Y)
-        _action_values(form, w, theta[:n], tiles_now, per_action, place, values, Y, q)
-        shared, corrected = 0, -1  # tiles in common with the state before, and the action whose y is not a sum of rows
+        for a in range(ACTIONS):
+            at[a] = a
+            if form == FULL:
+                _active(tiles_now, a, per_action, place, indices)
+                transform_copied(A, indices, values, folded, rows, Y[a, :n])
+            q[a] = _value(form, w, theta, n, tiles_now, a, per_action, place, values, Y, a)
+        corrected = -1  # the action whose y is not a sum of rows
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
@@ -219,19 +208,19 @@ def q_learning_run(
             best_next = 0.0
             if position < GOAL:
                 best_next = -np.inf
-                if form == FULL:
-                    shared = 0
-                    for t in range(tilings):
-                        shared += tiles_now[t] == tiles_next[t]
-                    for a in range(ACTIONS):
-                        if shared == tilings and a != corrected and not projected:
-                            # Neither the tiles nor the rows of this action have changed since y was summed.
-                            copy_row(Y[a, :n], Y_next[a, :n])
-                        else:
-                            _active(tiles_next, a, per_action, place, indices)
-                            transform(A, indices, values, Y_next[a, :n])
-                _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q_next)
+                shared = 0  # tiles in common with the state before
+                for t in range(tilings):
+                    shared += tiles_now[t] == tiles_next[t]
                 for a in range(ACTIONS):
+                    if shared == tilings and a != corrected:
+                        # Neither the tiles nor the weights have changed since this action's value was computed.
+                        at_next[a], q_next[a] = at[a], q[a]
+                    else:
+                        at_next[a] = 2 * a + ACTIONS - at[a]
+                        if form == FULL:
+                            _active(tiles_next, a, per_action, place, indices)
+                            transform_copied(A, indices, values, folded, rows, Y[at_next[a], :n])
+                        q_next[a] = _value(form, w, theta, n, tiles_next, a, per_action, place, values, Y, at_next[a])
                     best_next = max(best_next, q_next[a])
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
@@ -239,17 +228,16 @@ def q_learning_run(
 
             _active(tiles_now, action, per_action, place, indices)
             term = estimator
-            if form == FULL:
-                copy_row(Y[action, :n], y[:n])
-            elif reads_y:
-                transform(A, indices, values, y[:n])
+            y = Y[at[action] if form == FULL else 2 * ACTIONS, :n]
+            if reads_y and form != FULL:
+                transform_copied(A, indices, values, folded, rows, y)
             if estimator == TWO_SAMPLE:
                 seen = steps_in_all - 1
                 if seen == 0:
                     term = NONE
                 else:
                     drawn = int(rng.random() * min(seen, reservoir.shape[0]))
-                    transform(A, reservoir[drawn], values, other[:n])
+                    transform_copied(A, reservoir[drawn], values, folded, rows, other[:n])
                 keep_in_reservoir(reservoir, indices, seen, rng)
             learn(
                 form,
@@ -261,12 +249,13 @@ def q_learning_run(
                 S,
                 indices,
                 values,
-                y[:n],
+                y,
                 other[:n],
                 delta,
                 alpha,
                 lam,
                 beta,
+                folded,
                 members[:n],
                 room,
             )
@@ -275,11 +264,13 @@ def q_learning_run(
                 lengths[episode] = step
                 break
             if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
-                add_row(shared * (1.0 + copies), room[1, :n], Y_next[action, :n])
+                add_row(shared * (1.0 + copies), room[1, :n], Y[at_next[action], :n])
                 corrected = action
-            if form == FULL and projected:
-                _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
-            _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q)
+            for a in range(ACTIONS):
+                if form == FULL and projected:
+                    _active(tiles_next, a, per_action, place, indices)
+                    transform_copied(A, indices, values, 0, rows, Y[at_next[a], :n])
+                q[a] = _value(form, w, theta, n, tiles_next, a, per_action, place, values, Y, at_next[a])
             tiles_now, tiles_next = tiles_next, tiles_now
-            Y, Y_next = Y_next, Y
+            at, at_next = at_next, at
     return FINISHED

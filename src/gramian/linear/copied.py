@@ -1,0 +1,73 @@
+"""Copied features: one row of A stands for all copies of a feature.
+
+Copies of a feature are active together in every step, so that their rows of A [d, d] change alike. Where the first A is
+the identity or zero, they differ in a few columns for ever, those of the feature's own copies: row (i, a) of copy a has
+one number in column (i, a), and in a column (i, b) the number that all other rows of i have there. With m = 1 + copies
+and d = m·F features A is stored as [F, at least d + m]: the row of the first copy, and in column d + b what column
+(i, b) has in rows of the other kind: b = 0 in the rows of the other copies, any other b in the row of copy b itself.
+
+Everything is added up as with all d² numbers, in the same order: results are the same bit for bit.
+"""
+
+import numpy as np
+
+from gramian.compiled import kernel
+from gramian.linear.kernels import Floats, Integers, transform
+
+_LINE = 8  # numbers in a cache line
+
+
+@kernel
+def aligned_rows(rows: int, columns: int) -> Floats:
+    """Zeros [rows, at least columns] of which every row begins on a cache line, so that few reads touch two.
+
+    Examples
+    --------
+    >>> aligned_rows(3, 9).shape
+    (3, 16)
+    """
+    wide = -(-columns // _LINE) * _LINE
+    given = np.zeros(rows * wide + _LINE)
+    skipped = -(given.ctypes.data // given.itemsize) % _LINE
+    return given[skipped : skipped + rows * wide].reshape((rows, wide))
+
+
+def initial_rows(initialisation: str, features: int, copies: int) -> Floats:
+    """First A of so many features with ``copies`` each, as it is stored here: the identity or zero.
+
+    Examples
+    --------
+    >>> initial_rows("identity", 2, copies=1)[:, :6]
+    array([[1., 0., 0., 0., 0., 1.],
+           [0., 1., 0., 0., 0., 1.]])
+    """
+    d = features * (1 + copies)
+    A = aligned_rows(features, d + (1 + copies if copies else 0))
+    if initialisation == "identity":
+        np.fill_diagonal(A, 1.0)
+        A[:, d + 1 : d + 1 + copies] = 1.0
+    return A
+
+
+@kernel
+def transform_copied(
+    A: Floats, indices: Integers, values: Floats, copies: int, rows: Integers, y: Floats
+) -> None:
+    """Set y [d] to Aᵀφ for A as it is stored here, or for A [d, d] without ``copies``, where this is `transform`.
+
+    ``indices`` [k] are the active features, copy by copy; ``rows`` [k] is room.
+    """
+    if copies == 0:
+        transform(A, indices, values, y)
+        return
+    base, tilings = y.size // (1 + copies), indices.size // (1 + copies)
+    for n in range(indices.size):
+        rows[n] = indices[n % tilings]
+    transform(A, rows, values, y)
+    for t in range(tilings):
+        for b in range(1 + copies):  # the only columns in which the rows of a feature's copies differ
+            column, total = rows[t] + b * base, 0.0
+            for n in range(indices.size):
+                other_kind = n % tilings == t and (n // tilings == b) != (b == 0)
+                total += values[n] * A[rows[n], y.size + b if other_kind else column]
+            y[column] = total
