@@ -32,6 +32,7 @@ TIE = 1e-9
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
 
+
 @kernel
 def car_step(position: float, velocity: float, action: int) -> tuple[float, float]:
     """Position and velocity after pushing left (0), not at all (1) or right (2).
@@ -95,24 +96,55 @@ def _active(tiles: Integers, action: int, per_action: int, place: Integers, out:
             out[i] = place[out[i]]
 
 
-@inlined_kernel
-def _value(
-    form: int,
-    w: Floats,
+@kernel
+def _look_ahead(
+    A: Floats,
     theta: Floats,
     n: int,
     tiles: Integers,
-    action: int,
+    kept: bool,
+    corrected: int,
     per_action: int,
     place: Integers,
     values: Floats,
+    folded: int,
+    room: Integers,
+    at: Integers,
     Y: Floats,
-    row: int,
+    q: Floats,
 ) -> float:
-    """Return the value of an action: from its y, a row of Y, and the first n of θ in the full form, else from w."""
-    if form == FULL:  # parts of arrays are made here alone: each is counted in and out, in every step
-        return float(np.dot(Y[row, :n], theta[:n]))
-    return action_value(w, tiles, action, per_action, ACTIONS, place, values)
+    """Find y of every action at ``tiles`` for the full form, and return the largest value; ``room`` is [2, k].
+
+    y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. If the
+    state before has the same tiles, it is ``kept`` for all but the ``corrected`` action, and so is the value ``q[a]``.
+    """
+    best = -np.inf
+    for a in range(ACTIONS):
+        if kept and a != corrected:
+            at[ACTIONS + a], value = at[a], q[a]
+        else:
+            row = 2 * a + ACTIONS - at[a]
+            at[ACTIONS + a] = row
+            _active(tiles, a, per_action, place, room[0])
+            transform_copied(A, room[0], values, folded, room[1], Y[row, :n])
+            value = float(np.dot(Y[row, :n], theta[:n]))
+        best = max(best, value)
+    return best
+
+
+@kernel
+def _enter(theta: Floats, n: int, at: Integers, Y: Floats, q: Floats) -> None:
+    """Go to the state of `_look_ahead` and set q [actions] to its values, for the full form."""
+    for a in range(ACTIONS):
+        at[a] = at[ACTIONS + a]
+        q[a] = np.dot(Y[at[a], :n], theta[:n])
+
+
+@inlined_kernel
+def _action_values(w: Floats, tiles: Integers, per_action: int, place: Integers, values: Floats, q: Floats) -> None:
+    """Set q [actions] to the value of every action, for the other forms."""
+    for a in range(ACTIONS):
+        q[a] = action_value(w, tiles, a, per_action, ACTIONS, place, values)
 
 
 @kernel
@@ -167,16 +199,16 @@ def q_learning_run(
     # Few arrays of few kinds, cut into parts: code that makes arrays takes long to compile.
     integers = np.zeros(2 * tilings + 2 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
     tiles_now, tiles_next, rest = integers[:tilings], integers[tilings : 2 * tilings], integers[2 * tilings :]
-    at, at_next, rest = rest[:ACTIONS], rest[ACTIONS : 2 * ACTIONS], rest[2 * ACTIONS :]
-    indices, rows, place = rest[:k], rest[k : 2 * k], rest[2 * k :]
-    numbers = np.zeros(2 + 2 * ACTIONS + k)
-    state, q, q_next = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS : 2 + 2 * ACTIONS]
-    values = numbers[2 + 2 * ACTIONS :]
+    at, rest = rest[: 2 * ACTIONS], rest[2 * ACTIONS :]
+    pair, place = rest[: 2 * k].reshape((2, k)), rest[2 * k :]
+    indices, rows = pair[0], pair[1]
+    numbers = np.zeros(2 + ACTIONS + k)
+    state, q, values = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS :]
     values[:] = math.sqrt(1.0 + copies) if together else 1.0
     vectors = aligned_rows(6 + 2 * ACTIONS, w.size if form != PLAIN else 0)
     room, other, Y = vectors[:4], vectors[4], vectors[5:]
-    # Y[at[a]] is y of action a, in the full form alone, where it is row a or row ACTIONS + a; the last row is for y of
-    # the reduced one.
+    for a in range(ACTIONS):  # Y has two rows for each action, see `_look_ahead`, and one for y of the reduced form
+        at[a] = a
     reads_y = form != PLAIN and (estimator != NONE or projected)
     steps_in_all = 0
     lengths[:] = most_steps
@@ -188,12 +220,11 @@ def q_learning_run(
         active_tiles(state, low, high, scale, offsets, tiles_now)
         if together:
             n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
-        for a in range(ACTIONS):
-            at[a] = a
-            if form == FULL:
-                _active(tiles_now, a, per_action, place, indices)
-                transform_copied(A, indices, values, folded, rows, Y[a, :n])
-            q[a] = _value(form, w, theta, n, tiles_now, a, per_action, place, values, Y, a)
+        if form == FULL:
+            _look_ahead(A, theta, n, tiles_now, False, -1, per_action, place, values, folded, pair, at, Y, q)
+            _enter(theta, n, at, Y, q)
+        else:
+            _action_values(w, tiles_now, per_action, place, values, q)
         corrected = -1  # the action whose y is not a sum of rows
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
@@ -207,21 +238,21 @@ def q_learning_run(
                 n = open_classes(tiles_next, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
             best_next = 0.0
             if position < GOAL:
-                best_next = -np.inf
                 shared = 0  # tiles in common with the state before
                 for t in range(tilings):
                     shared += tiles_now[t] == tiles_next[t]
-                for a in range(ACTIONS):
-                    if shared == tilings and a != corrected:
-                        # Neither the tiles nor the weights have changed since this action's value was computed.
-                        at_next[a], q_next[a] = at[a], q[a]
-                    else:
-                        at_next[a] = 2 * a + ACTIONS - at[a]
-                        if form == FULL:
-                            _active(tiles_next, a, per_action, place, indices)
-                            transform_copied(A, indices, values, folded, rows, Y[at_next[a], :n])
-                        q_next[a] = _value(form, w, theta, n, tiles_next, a, per_action, place, values, Y, at_next[a])
-                    best_next = max(best_next, q_next[a])
+                kept = shared == tilings
+                if form == FULL:
+                    best_next = _look_ahead(
+                        A, theta, n, tiles_next, kept, corrected, per_action, place, values, folded, pair, at, Y, q
+                    )
+                else:
+                    best_next = -np.inf
+                    for a in range(ACTIONS):
+                        value = q[a]  # w has not changed since then
+                        if not kept:
+                            value = action_value(w, tiles_next, a, per_action, ACTIONS, place, values)
+                        best_next = max(best_next, value)
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
                 return DIVERGED
@@ -264,13 +295,13 @@ def q_learning_run(
                 lengths[episode] = step
                 break
             if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
-                add_row(shared * (1.0 + copies), room[1, :n], Y[at_next[action], :n])
+                add_row(shared * (1.0 + copies), room[1, :n], Y[at[ACTIONS + action], :n])
                 corrected = action
-            for a in range(ACTIONS):
-                if form == FULL and projected:
-                    _active(tiles_next, a, per_action, place, indices)
-                    transform_copied(A, indices, values, 0, rows, Y[at_next[a], :n])
-                q[a] = _value(form, w, theta, n, tiles_next, a, per_action, place, values, Y, at_next[a])
+            if form == FULL and projected:
+                _look_ahead(A, theta, n, tiles_next, False, -1, per_action, place, values, folded, pair, at, Y, q)
+            if form == FULL:
+                _enter(theta, n, at, Y, q)
+            else:
+                _action_values(w, tiles_next, per_action, place, values, q)
             tiles_now, tiles_next = tiles_next, tiles_now
-            at, at_next = at_next, at
     return FINISHED

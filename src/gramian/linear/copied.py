@@ -11,7 +11,7 @@ Everything is added up as with all d² numbers, in the same order: results are t
 
 import numpy as np
 
-from gramian.compiled import kernel
+from gramian.compiled import exact_kernel, kernel
 from gramian.linear.kernels import Floats, Integers, transform
 
 _LINE = 8  # numbers in a cache line
@@ -49,10 +49,29 @@ def initial_rows(initialisation: str, features: int, copies: int) -> Floats:
     return A
 
 
+@exact_kernel
+def _two_rows_twice(first: Floats, second: Floats, y: Floats) -> None:
+    """Set y to the sum of two rows with one copy each, in the order of `transform` but in one pass."""
+    for j in range(y.size):
+        y[j] = ((first[j] + second[j]) + first[j]) + second[j]
+
+
+@exact_kernel
+def _sum_own_columns(A: Floats, active: Integers, values: Floats, copies: int, y: Floats) -> None:
+    """Set y in the columns of the active features' copies, the only ones in which rows of copies differ."""
+    base = y.size // (1 + copies)
+    for t in range(active.size):
+        for b in range(1 + copies):
+            column, total = active[t] + b * base, 0.0
+            for copy in range(1 + copies):
+                of_other_kind = (copy == b) != (b == 0)
+                for s in range(active.size):
+                    total += values[s] * A[active[s], y.size + b if s == t and of_other_kind else column]
+            y[column] = total
+
+
 @kernel
-def transform_copied(
-    A: Floats, indices: Integers, values: Floats, copies: int, rows: Integers, y: Floats
-) -> None:
+def transform_copied(A: Floats, indices: Integers, values: Floats, copies: int, rows: Integers, y: Floats) -> None:
     """Set y [d] to Aᵀφ for A as it is stored here, or for A [d, d] without ``copies``, where this is `transform`.
 
     ``indices`` [k] are the active features, copy by copy; ``rows`` [k] is room.
@@ -60,14 +79,12 @@ def transform_copied(
     if copies == 0:
         transform(A, indices, values, y)
         return
-    base, tilings = y.size // (1 + copies), indices.size // (1 + copies)
-    for n in range(indices.size):
-        rows[n] = indices[n % tilings]
-    transform(A, rows, values, y)
-    for t in range(tilings):
-        for b in range(1 + copies):  # the only columns in which the rows of a feature's copies differ
-            column, total = rows[t] + b * base, 0.0
-            for n in range(indices.size):
-                other_kind = n % tilings == t and (n // tilings == b) != (b == 0)
-                total += values[n] * A[rows[n], y.size + b if other_kind else column]
-            y[column] = total
+    tilings = indices.size // (1 + copies)
+    if tilings == 2 and copies == 1:
+        _two_rows_twice(A[indices[0], : y.size], A[indices[1], : y.size], y)
+    else:
+        for copy in range(1 + copies):
+            for t in range(tilings):
+                rows[copy * tilings + t] = indices[t]
+        transform(A, rows, values, y)
+    _sum_own_columns(A, indices[:tilings], values, copies, y)

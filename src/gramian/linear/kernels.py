@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import exact_kernel, kernel
+from gramian.compiled import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -70,7 +70,7 @@ def dot_active(w: Floats, indices: Integers, values: Floats) -> float:
     return total
 
 
-@exact_kernel
+@kernel
 def add_active(w: Floats, indices: Integers, values: Floats, rate: float, delta: float, shrink: float) -> None:
     """Add (rate·δ − shrink)φ to w, rounded alike for every form: λ = 0 is plain learning at α·d, bit for bit."""
     step = rate * delta - shrink
@@ -330,11 +330,13 @@ def learn(
         add_active(w, indices, values, alpha * w.size, delta, alpha * lam * v_sum)
         return
     share_own_term(estimator, y, other, S, members, v)
-    for j in range(d):
-        u[j] = alpha * (delta * theta[j] - lam * v[j])
     if form == FULL:
         for j in range(d):
+            u[j] = alpha * (delta * theta[j] - lam * v[j])
             theta[j] += alpha * delta * y[j]
+    else:
+        for j in range(d):
+            u[j] = alpha * (delta * theta[j] - lam * v[j])
     if projected:
         add_rank_one_projected(A, w, theta, y, u, room[2, :d], room[3, :d])
         return
