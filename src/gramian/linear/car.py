@@ -115,8 +115,8 @@ def _look_ahead(
 ) -> float:
     """Find y of every action at ``tiles`` for the full form, and return the largest value; ``room`` is [2, k].
 
-    y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. If the
-    state before has the same tiles, it is ``kept`` for all but the ``corrected`` action, and so is the value ``q[a]``.
+    y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. If
+    the state before has the same tiles, it is ``kept`` for all but the ``corrected`` action, and so is its value in q.
     """
     best = -np.inf
     for a in range(ACTIONS):
