@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.compiled import inlined_kernel, kernel
-from gramian.linear.copied import aligned_rows, transform_copied
+from gramian.linear.copied import transform_copied
 from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import action_value, active_tiles, with_action
 from gramian.linear.kernels import (
@@ -28,6 +28,9 @@ START_LOW, START_HIGH = -0.6, -0.4
 FINISHED, DIVERGED, STOPPED = 0, 1, 2
 TIE = 1e-9
 """Largest difference of two action values that are told apart from rounding, where they must be."""
+
+VECTORS = 6 + 2 * ACTIONS
+"""Vectors of d numbers for which a run needs room."""
 
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
@@ -102,32 +105,30 @@ def _look_ahead(
     theta: Floats,
     n: int,
     tiles: Integers,
-    kept: bool,
-    corrected: int,
     per_action: int,
     place: Integers,
     values: Floats,
     folded: int,
     room: Integers,
     at: Integers,
+    stale: Integers,
     Y: Floats,
     q: Floats,
 ) -> float:
     """Find y of every action at ``tiles`` for the full form, and return the largest value; ``room`` is [2, k].
 
-    y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. If
-    the state before has the same tiles, it is ``kept`` for all but the ``corrected`` action, and so is its value in q.
+    y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. It
+    is kept, and so is the value ``q[a]``, unless ``stale[a]`` says that tiles or rows have changed.
     """
     best = -np.inf
     for a in range(ACTIONS):
-        if kept and a != corrected:
-            at[ACTIONS + a], value = at[a], q[a]
-        else:
-            row = 2 * a + ACTIONS - at[a]
-            at[ACTIONS + a] = row
+        row, value = at[a], q[a]
+        if stale[a]:
+            row = 2 * a + ACTIONS - row
             _active(tiles, a, per_action, place, room[0])
             transform_copied(A, room[0], values, folded, room[1], Y[row, :n])
             value = float(np.dot(Y[row, :n], theta[:n]))
+        at[ACTIONS + a] = row
         best = max(best, value)
     return best
 
@@ -170,6 +171,7 @@ def q_learning_run(
     lam: float,
     beta: float,
     reservoir: Integers,
+    vectors: Floats,
     rng: np.random.Generator,
     lengths: Integers,
     trace: Floats,
@@ -185,7 +187,8 @@ def q_learning_run(
 
     The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
     of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
-    position, velocity and action of the first n steps.
+    position, velocity and action of the first n steps. ``vectors`` [VECTORS, at least d] is room; the plain form needs
+    none.
 
     A is [d, at least d], or that of copied features as `gramian.linear.copied` stores it, where it has fewer rows
     than there are features; not with a projection or the running estimator.
@@ -197,15 +200,14 @@ def q_learning_run(
     n = 1 if together else w.size  # features, or classes so far
     folded = copies if form != PLAIN and A.shape[0] < w.size else 0
     # Few arrays of few kinds, cut into parts: code that makes arrays takes long to compile.
-    integers = np.zeros(2 * tilings + 2 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
+    integers = np.zeros(2 * tilings + 3 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
     tiles_now, tiles_next, rest = integers[:tilings], integers[tilings : 2 * tilings], integers[2 * tilings :]
-    at, rest = rest[: 2 * ACTIONS], rest[2 * ACTIONS :]
+    at, stale, rest = rest[: 2 * ACTIONS], rest[2 * ACTIONS : 3 * ACTIONS], rest[3 * ACTIONS :]
     pair, place = rest[: 2 * k].reshape((2, k)), rest[2 * k :]
     indices, rows = pair[0], pair[1]
     numbers = np.zeros(2 + ACTIONS + k)
     state, q, values = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS :]
     values[:] = math.sqrt(1.0 + copies) if together else 1.0
-    vectors = aligned_rows(6 + 2 * ACTIONS, w.size if form != PLAIN else 0)
     room, other, Y = vectors[:4], vectors[4], vectors[5:]
     for a in range(ACTIONS):  # Y has two rows for each action, see `_look_ahead`, and one for y of the reduced form
         at[a] = a
@@ -220,12 +222,13 @@ def q_learning_run(
         active_tiles(state, low, high, scale, offsets, tiles_now)
         if together:
             n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
+        corrected = -1  # the action whose y is not a sum of rows
         if form == FULL:
-            _look_ahead(A, theta, n, tiles_now, False, -1, per_action, place, values, folded, pair, at, Y, q)
+            stale[:] = 1
+            _look_ahead(A, theta, n, tiles_now, per_action, place, values, folded, pair, at, stale, Y, q)
             _enter(theta, n, at, Y, q)
         else:
             _action_values(w, tiles_now, per_action, place, values, q)
-        corrected = -1  # the action whose y is not a sum of rows
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
@@ -243,8 +246,10 @@ def q_learning_run(
                     shared += tiles_now[t] == tiles_next[t]
                 kept = shared == tilings
                 if form == FULL:
+                    for a in range(ACTIONS):
+                        stale[a] = not kept or a == corrected
                     best_next = _look_ahead(
-                        A, theta, n, tiles_next, kept, corrected, per_action, place, values, folded, pair, at, Y, q
+                        A, theta, n, tiles_next, per_action, place, values, folded, pair, at, stale, Y, q
                     )
                 else:
                     best_next = -np.inf
@@ -298,7 +303,8 @@ def q_learning_run(
                 add_row(shared * (1.0 + copies), room[1, :n], Y[at[ACTIONS + action], :n])
                 corrected = action
             if form == FULL and projected:
-                _look_ahead(A, theta, n, tiles_next, False, -1, per_action, place, values, folded, pair, at, Y, q)
+                stale[:] = 1
+                _look_ahead(A, theta, n, tiles_next, per_action, place, values, folded, pair, at, stale, Y, q)
             if form == FULL:
                 _enter(theta, n, at, Y, q)
             else:

@@ -17,7 +17,6 @@ from gramian.linear.kernels import Floats, Integers, transform
 _LINE = 8  # numbers in a cache line
 
 
-@kernel
 def aligned_rows(rows: int, columns: int) -> Floats:
     """Zeros [rows, at least columns] of which every row begins on a cache line, so that few reads touch two.
 
@@ -29,7 +28,7 @@ def aligned_rows(rows: int, columns: int) -> Floats:
     wide = -(-columns // _LINE) * _LINE
     given = np.zeros(rows * wide + _LINE)
     skipped = -(given.ctypes.data // given.itemsize) % _LINE
-    return given[skipped : skipped + rows * wide].reshape((rows, wide))
+    return given[skipped : skipped + rows * wide].reshape(rows, wide)
 
 
 def initial_rows(initialisation: str, features: int, copies: int) -> Floats:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from gramian.errors import UserError, unknown
 from gramian.host_memory import available_host_bytes
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_lambdas, initial_transform
-from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, q_learning_run
-from gramian.linear.copied import initial_rows
+from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
+from gramian.linear.copied import aligned_rows, initial_rows
 from gramian.linear.features import TileCoding, mean_absolute_correlation
 from gramian.linear.kernels import Floats
 from gramian.linear.options import SweepOptions
@@ -202,6 +202,7 @@ def simulate(
         arm.lam,
         options.beta,
         np.zeros((RESERVOIR if arm.estimator == "two-sample" else 1, k), dtype=np.int64),
+        aligned_rows(VECTORS, 0 if arm.form == "plain" else n),
         np.random.default_rng([options.seed, run, 1]),
         lengths,
         trace,
