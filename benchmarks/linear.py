@@ -67,7 +67,24 @@ def _steps(
         if estimator == 2:
             transform(A, others[n], ones, other)
         learn(
-            form, estimator, projected, A, w, theta, S, indices[n], ones, y, other, 1e-9, 1e-9, lam, 0.01, alone, room
+            form,
+            estimator,
+            projected,
+            A,
+            w,
+            theta,
+            S,
+            indices[n],
+            ones,
+            y,
+            other,
+            1e-9,
+            1e-9,
+            lam,
+            0.01,
+            0,
+            alone,
+            room,
         )
 
 

@@ -45,6 +45,8 @@ def inlined_kernel(function: Kernel) -> Kernel:
 def exact_kernel(function: Kernel) -> Kernel:
     """Compile ``function`` like `kernel`, but keep every operation in the order and rounding that is written.
 
+    That is said in so many words: what is left open numba takes from the first caller, which may be a `kernel`.
+
     Examples
     --------
     >>> @exact_kernel
@@ -53,4 +55,4 @@ def exact_kernel(function: Kernel) -> Kernel:
     >>> left(1e16, 1.0)
     0.0
     """
-    return cast("Kernel", keep(numba.njit(nogil=True, error_model="numpy")(function)))
+    return cast("Kernel", keep(numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)))

@@ -10,10 +10,12 @@ from gramian.linear.car import (
     GOAL,
     HIGH,
     LOW,
+    VECTORS,
     car_step,
     keep_in_reservoir,
     q_learning_run,
 )
+from gramian.linear.copied import initial_rows
 from gramian.linear.features import TileCoding
 from tests.linear.oracle import DenseLearner
 
@@ -35,7 +37,18 @@ def test_the_car_moves_as_in_gymnasium():
 
 
 def run(
-    arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, capacity=400, trace=0, seed=0, exchangeable=False
+    arm,
+    *,
+    copies=0,
+    tiles=2,
+    episodes=2,
+    most_steps=150,
+    x=0.5,
+    capacity=400,
+    trace=0,
+    seed=0,
+    exchangeable=False,
+    stored_once=False,
 ):
     coding = TileCoding(LOW, HIGH, 2, tiles, ACTIONS, copies)
     d, k = coding.d, coding.k
@@ -44,6 +57,8 @@ def run(
     if exchangeable:
         A[1:, 1:], w[0], theta[0] = 0.0, np.sqrt(d), np.sqrt(d)
         members = np.array([d, *[0] * (n - 1)], dtype=float)
+    if stored_once:
+        A = initial_rows("identity", d // (1 + copies), copies)
     starts = np.random.default_rng([seed, 1]).uniform(-0.6, -0.4, episodes)
     lengths, steps = np.zeros(episodes, dtype=np.int64), np.zeros((trace, 3))
     end = q_learning_run(
@@ -68,6 +83,7 @@ def run(
         arm.lam,
         0.01,
         np.zeros((capacity, k // (1 + copies) if exchangeable else k), dtype=np.int64),
+        np.zeros((VECTORS, n)),
         np.random.default_rng([seed, 2]),
         lengths,
         steps,
@@ -142,6 +158,51 @@ def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
         np.testing.assert_allclose(theta, slow.theta, atol=1e-10)
     else:
         np.testing.assert_allclose(w, slow.w if arm.form == "plain" else slow.A.sum(axis=1), atol=1e-10)
+
+
+def every_row(stored, copies):
+    """A [d, d] of what is stored for copied features, written straight from what it is to mean."""
+    features = len(stored)
+    d = features * (1 + copies)
+    A = np.tile(stored[:, :d], (1 + copies, 1))
+    for i in range(features):
+        for row_copy in range(1, 1 + copies):
+            row = A[row_copy * features + i]
+            row[i] = stored[i, d]  # the first copy's column, in the row of another
+            row[row_copy * features + i] = stored[i, d + row_copy]  # a copy's own column
+    return A
+
+
+@pytest.mark.parametrize(
+    "arm",
+    [arm for arm in ARMS if arm.form != "plain" and not arm.projected] + [Arm("full"), Arm("reduced", "norm", 0.3)],
+    ids=lambda arm: arm.name,
+)
+def test_a_run_that_stores_copied_rows_once_is_algorithm_1_with_dense_matrices(arm):
+    end, lengths, steps, starts, coding, A, w, theta, _ = run(arm, copies=1, trace=300, stored_once=True)
+    assert end == FINISHED
+    slow = oracle(arm, coding, starts, lengths, steps)
+    np.testing.assert_allclose(every_row(A, 1), slow.A, atol=1e-10)
+    if arm.form == "full":
+        np.testing.assert_allclose(theta, slow.theta, atol=1e-10)
+    else:
+        np.testing.assert_allclose(w, slow.A.sum(axis=1), atol=1e-10)
+
+
+@pytest.mark.parametrize("copies", [1, 2])
+@pytest.mark.parametrize(
+    "arm",
+    [Arm("reduced", "single", 1.0), Arm("reduced", "two-sample", 1.0), Arm("full", "single", 0.1)],
+    ids=lambda arm: arm.name,
+)
+def test_storing_copied_rows_once_changes_no_bit(arm, copies):
+    once, all_rows = (
+        run(arm, copies=copies, tiles=8, episodes=20, most_steps=2000, x=0.9, stored_once=stored_once)
+        for stored_once in (True, False)
+    )
+    np.testing.assert_array_equal(once[1], all_rows[1])
+    assert every_row(once[5], copies).tobytes() == all_rows[5].tobytes()
+    assert (once[6].tobytes(), once[7].tobytes()) == (all_rows[6].tobytes(), all_rows[7].tobytes())
 
 
 @pytest.mark.parametrize("copies", [0, 1, 2])

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.compiled import inlined_kernel, kernel
+from gramian.linear.copied import transform_copied
 from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import action_value, active_tiles, with_action
 from gramian.linear.kernels import (
@@ -16,7 +17,6 @@ from gramian.linear.kernels import (
     Floats,
     Integers,
     learn,
-    transform,
 )
 
 LOW, HIGH = (-1.2, -0.07), (0.6, 0.07)
@@ -28,6 +28,9 @@ START_LOW, START_HIGH = -0.6, -0.4
 FINISHED, DIVERGED, STOPPED = 0, 1, 2
 TIE = 1e-9
 """Largest difference of two action values that are told apart from rounding, where they must be."""
+
+VECTORS = 6 + 2 * ACTIONS
+"""Vectors of d numbers for which a run needs room."""
 
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
@@ -81,13 +84,6 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
 
 
 @kernel
-def copy_row(given: Floats, out: Floats) -> None:
-    """Set ``out`` [n] to ``given`` [n]: rows of a matrix as arrays of their own, which vectorises."""
-    for j in range(out.size):
-        out[j] = given[j]
-
-
-@kernel
 def add_row(factor: float, given: Floats, out: Floats) -> None:
     """Add ``factor`` times ``given`` [n] to ``out`` [n]."""
     for j in range(out.size):
@@ -104,33 +100,52 @@ def _active(tiles: Integers, action: int, per_action: int, place: Integers, out:
 
 
 @kernel
-def _transform_all(
-    A: Floats, tiles: Integers, per_action: int, place: Integers, indices: Integers, values: Floats, n: int, Y: Floats
-) -> None:
-    """Set the first n columns of Y [actions, d] to every action's y; ``indices`` [k] is room for active features."""
-    for a in range(ACTIONS):
-        _active(tiles, a, per_action, place, indices)
-        transform(A, indices, values, Y[a, :n])
-
-
-@inlined_kernel
-def _action_values(
-    form: int,
-    w: Floats,
+def _look_ahead(
+    A: Floats,
     theta: Floats,
+    n: int,
     tiles: Integers,
     per_action: int,
     place: Integers,
     values: Floats,
+    folded: int,
+    room: Integers,
+    at: Integers,
+    stale: Integers,
     Y: Floats,
     q: Floats,
-) -> None:
-    """Set q [actions] to the value of every action, from Y and θ [n] in the full form, from w in the others."""
+) -> float:
+    """Find y of every action at ``tiles`` for the full form, and return the largest value; ``room`` is [2, k].
+
+    y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. It
+    is kept, and so is the value ``q[a]``, unless ``stale[a]`` says that tiles or rows have changed.
+    """
+    best = -np.inf
     for a in range(ACTIONS):
-        if form == FULL:
-            q[a] = np.dot(Y[a, : theta.size], theta)
-        else:
-            q[a] = action_value(w, tiles, a, per_action, ACTIONS, place, values)
+        row, value = at[a], q[a]
+        if stale[a]:
+            row = 2 * a + ACTIONS - row
+            _active(tiles, a, per_action, place, room[0])
+            transform_copied(A, room[0], values, folded, room[1], Y[row, :n])
+            value = float(np.dot(Y[row, :n], theta[:n]))
+        at[ACTIONS + a] = row
+        best = max(best, value)
+    return best
+
+
+@kernel
+def _enter(theta: Floats, n: int, at: Integers, Y: Floats, q: Floats) -> None:
+    """Go to the state of `_look_ahead` and set q [actions] to its values, for the full form."""
+    for a in range(ACTIONS):
+        at[a] = at[ACTIONS + a]
+        q[a] = np.dot(Y[at[a], :n], theta[:n])
+
+
+@inlined_kernel
+def _action_values(w: Floats, tiles: Integers, per_action: int, place: Integers, values: Floats, q: Floats) -> None:
+    """Set q [actions] to the value of every action, for the other forms."""
+    for a in range(ACTIONS):
+        q[a] = action_value(w, tiles, a, per_action, ACTIONS, place, values)
 
 
 @kernel
@@ -156,6 +171,7 @@ def q_learning_run(
     lam: float,
     beta: float,
     reservoir: Integers,
+    vectors: Floats,
     rng: np.random.Generator,
     lengths: Integers,
     trace: Floats,
@@ -171,26 +187,30 @@ def q_learning_run(
 
     The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
     of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
-    position, velocity and action of the first n steps.
+    position, velocity and action of the first n steps. ``vectors`` [VECTORS, at least d] is room; the plain form needs
+    none.
 
+    A is [d, at least d], or that of copied features as `gramian.linear.copied` stores it, where it has fewer rows
+    than there are features; not with a projection or the running estimator.
     ``members`` [classes] is empty, or A, w, θ and S are those of one class of exchangeable features
     (`gramian.linear.exchangeable`), with room for one more per feature before copying; the projected forms alone.
     """
     tilings, together = offsets.shape[0], members.size > 0
     k = tilings if together else tilings * (1 + copies)
     n = 1 if together else w.size  # features, or classes so far
-    wide = w.size if form != PLAIN else 0
+    folded = copies if form != PLAIN and A.shape[0] < w.size else 0
     # Few arrays of few kinds, cut into parts: code that makes arrays takes long to compile.
-    integers = np.zeros(2 * tilings + k + (per_action * ACTIONS if together else 0), np.int64)
+    integers = np.zeros(2 * tilings + 3 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
     tiles_now, tiles_next, rest = integers[:tilings], integers[tilings : 2 * tilings], integers[2 * tilings :]
-    indices, place = rest[:k], rest[k:]
-    numbers = np.zeros(2 + 2 * ACTIONS + k)
-    state, q, q_next = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS : 2 + 2 * ACTIONS]
-    values = numbers[2 + 2 * ACTIONS :]
+    at, stale, rest = rest[: 2 * ACTIONS], rest[2 * ACTIONS : 3 * ACTIONS], rest[3 * ACTIONS :]
+    pair, place = rest[: 2 * k].reshape((2, k)), rest[2 * k :]
+    indices, rows = pair[0], pair[1]
+    numbers = np.zeros(2 + ACTIONS + k)
+    state, q, values = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS :]
     values[:] = math.sqrt(1.0 + copies) if together else 1.0
-    vectors = np.zeros((6 + 2 * ACTIONS, wide))
-    room, y, other = vectors[:4], vectors[4], vectors[5]
-    Y, Y_next = vectors[6 : 6 + ACTIONS], vectors[6 + ACTIONS :]  # y of every action, for the full form alone
+    room, other, Y = vectors[:4], vectors[4], vectors[5:]
+    for a in range(ACTIONS):  # Y has two rows for each action, see `_look_ahead`, and one for y of the reduced form
+        at[a] = a
     reads_y = form != PLAIN and (estimator != NONE or projected)
     steps_in_all = 0
     lengths[:] = most_steps
@@ -202,10 +222,13 @@ def q_learning_run(
         active_tiles(state, low, high, scale, offsets, tiles_now)
         if together:
             n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
+        corrected = -1  # the action whose y is not a sum of rows
         if form == FULL:
-            _transform_all(A, tiles_now, per_action, place, indices, values, n, Y)
-        _action_values(form, w, theta[:n], tiles_now, per_action, place, values, Y, q)
-        shared, corrected = 0, -1  # tiles in common with the state before, and the action whose y is not a sum of rows
+            stale[:] = 1
+            _look_ahead(A, theta, n, tiles_now, per_action, place, values, folded, pair, at, stale, Y, q)
+            _enter(theta, n, at, Y, q)
+        else:
+            _action_values(w, tiles_now, per_action, place, values, q)
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
             if steps_in_all < trace.shape[0]:
@@ -218,38 +241,39 @@ def q_learning_run(
                 n = open_classes(tiles_next, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
             best_next = 0.0
             if position < GOAL:
-                best_next = -np.inf
+                shared = 0  # tiles in common with the state before
+                for t in range(tilings):
+                    shared += tiles_now[t] == tiles_next[t]
+                kept = shared == tilings
                 if form == FULL:
-                    shared = 0
-                    for t in range(tilings):
-                        shared += tiles_now[t] == tiles_next[t]
                     for a in range(ACTIONS):
-                        if shared == tilings and a != corrected and not projected:
-                            # Neither the tiles nor the rows of this action have changed since y was summed.
-                            copy_row(Y[a, :n], Y_next[a, :n])
-                        else:
-                            _active(tiles_next, a, per_action, place, indices)
-                            transform(A, indices, values, Y_next[a, :n])
-                _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q_next)
-                for a in range(ACTIONS):
-                    best_next = max(best_next, q_next[a])
+                        stale[a] = not kept or a == corrected
+                    best_next = _look_ahead(
+                        A, theta, n, tiles_next, per_action, place, values, folded, pair, at, stale, Y, q
+                    )
+                else:
+                    best_next = -np.inf
+                    for a in range(ACTIONS):
+                        value = q[a]  # w has not changed since then
+                        if not kept:
+                            value = action_value(w, tiles_next, a, per_action, ACTIONS, place, values)
+                        best_next = max(best_next, value)
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
                 return DIVERGED
 
             _active(tiles_now, action, per_action, place, indices)
             term = estimator
-            if form == FULL:
-                copy_row(Y[action, :n], y[:n])
-            elif reads_y:
-                transform(A, indices, values, y[:n])
+            y = Y[at[action] if form == FULL else 2 * ACTIONS, :n]
+            if reads_y and form != FULL:
+                transform_copied(A, indices, values, folded, rows, y)
             if estimator == TWO_SAMPLE:
                 seen = steps_in_all - 1
                 if seen == 0:
                     term = NONE
                 else:
                     drawn = int(rng.random() * min(seen, reservoir.shape[0]))
-                    transform(A, reservoir[drawn], values, other[:n])
+                    transform_copied(A, reservoir[drawn], values, folded, rows, other[:n])
                 keep_in_reservoir(reservoir, indices, seen, rng)
             learn(
                 form,
@@ -261,12 +285,13 @@ def q_learning_run(
                 S,
                 indices,
                 values,
-                y[:n],
+                y,
                 other[:n],
                 delta,
                 alpha,
                 lam,
                 beta,
+                folded,
                 members[:n],
                 room,
             )
@@ -275,11 +300,14 @@ def q_learning_run(
                 lengths[episode] = step
                 break
             if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
-                add_row(shared * (1.0 + copies), room[1, :n], Y_next[action, :n])
+                add_row(shared * (1.0 + copies), room[1, :n], Y[at[ACTIONS + action], :n])
                 corrected = action
             if form == FULL and projected:
-                _transform_all(A, tiles_next, per_action, place, indices, values, n, Y_next)
-            _action_values(form, w, theta[:n], tiles_next, per_action, place, values, Y_next, q)
+                stale[:] = 1
+                _look_ahead(A, theta, n, tiles_next, per_action, place, values, folded, pair, at, stale, Y, q)
+            if form == FULL:
+                _enter(theta, n, at, Y, q)
+            else:
+                _action_values(w, tiles_next, per_action, place, values, q)
             tiles_now, tiles_next = tiles_next, tiles_now
-            Y, Y_next = Y_next, Y
     return FINISHED

@@ -39,7 +39,9 @@ def evaluate_reduced(
         transform(A, indices, values, y)
         if estimator == TWO_SAMPLE:
             transform(A, indices, seconds[n], other)
-        learn(REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, alone, room)
+        learn(
+            REDUCED, estimator, False, A, w, w, A, indices, values, y, other, delta, alphas[n], lam, 0.0, 0, alone, room
+        )
         square = (A * A).sum()
         if not square < NORM_CAP**2:
             return np.inf

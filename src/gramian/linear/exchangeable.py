@@ -57,7 +57,7 @@ def open_classes(
     """Give the features of all actions at these ``tiles`` a class of ``size`` members each; return how many there are.
 
     ``place`` [features] is the class of a feature, 0 if it has not been seen. All other arrays hold n classes and have
-    room for more: ``members``, A, S (if it is used), w, θ and the y of every action, Y [actions, classes].
+    room for more: ``members``, A, S (if it is used), w, θ and the rows of Y, which are y of some action.
     """
     for action in range(actions):
         for tile in tiles:
@@ -70,8 +70,8 @@ def open_classes(
                 split_matrix(S, n, new, rest, 0.0)
             split_vector(w, n, new, rest)
             split_vector(theta, n, new, rest)
-            for a in range(actions):
-                split_vector(Y[a], n, new, rest)
+            for row in range(Y.shape[0]):
+                split_vector(Y[row], n, new, rest)
             members[0] -= size
             members[n] = size
             place[feature] = n

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import exact_kernel, kernel
+from gramian.compiled import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -39,16 +39,22 @@ def transform(A: Floats, indices: Integers, values: Floats, y: Floats) -> None:
     A block of y stays in the first cache while the rows pass by, two at a time.
     """
     k = indices.size
+    if k == 0:
+        y[:] = 0.0
+        return
     for start in range(0, y.size, _BLOCK):
         stop = min(start + _BLOCK, y.size)
         part = y[start:stop]
         if k % 2 == 0:
-            part[:] = 0.0
+            row, value = A[indices[0], start:stop], values[0]
+            next_row, next_value = A[indices[1], start:stop], values[1]
+            for j in range(part.size):
+                part[j] = value * row[j] + next_value * next_row[j]
         else:
             row, value = A[indices[k - 1], start:stop], values[k - 1]
             for j in range(part.size):
                 part[j] = value * row[j]
-        for i in range(0, k - 1, 2):
+        for i in range(2 - 2 * (k % 2), k - 1, 2):
             row, value = A[indices[i], start:stop], values[i]
             next_row, next_value = A[indices[i + 1], start:stop], values[i + 1]
             for j in range(part.size):
@@ -64,7 +70,7 @@ def dot_active(w: Floats, indices: Integers, values: Floats) -> float:
     return total
 
 
-@exact_kernel
+@kernel
 def add_active(w: Floats, indices: Integers, values: Floats, rate: float, delta: float, shrink: float) -> None:
     """Add (rate·δ − shrink)φ to w, rounded alike for every form: λ = 0 is plain learning at α·d, bit for bit."""
     step = rate * delta - shrink
@@ -179,6 +185,17 @@ def add_rank_one_reduced(
 
 
 @kernel
+def add_rank_one_own(
+    A: Floats, indices: Integers, values: Floats, copies: int, constant: float, slope: float, v: Floats
+) -> None:
+    """Add φ(constant·1 − slope·v)ᵀ to the columns from d on of A as `gramian.linear.copied` stores it."""
+    base, tilings = v.size // (1 + copies), indices.size // (1 + copies)
+    for t in range(tilings):
+        for b in range(1 + copies):
+            A[indices[t], v.size + b] += values[t] * (constant - slope * v[indices[t] + b * base])
+
+
+@kernel
 def polar_2x2(b00: float, b01: float, b10: float, b11: float) -> tuple[float, float, float, float]:
     """Nearest orthogonal matrix of a 2×2 one: a rotation, or a reflection where the determinant is negative."""
     if b00 * b11 - b01 * b10 >= 0.0:
@@ -268,15 +285,17 @@ def learn(
     alpha: float,
     lam: float,
     beta: float,
+    copies: int,
     members: Floats,
     room: Floats,
 ) -> None:
     """One step of any form and estimator, given the TD error δ, y = Aᵀφ and, for two samples, ``other`` = Aᵀφ'.
 
     ``y`` is not read by the plain form, nor by the reduced one with λ = 0 and no projection. In the reduced form
-    w = A·1 follows with w ← w + α(dδ − λΣv)φ, and θ stays 1. ``members`` is for exchangeable features, which the
-    projected forms alone may have; empty otherwise. ``room`` [4, d] holds v and u, and the plane of the projection; in
-    the full form ``room[1]`` is then u, the change of a row of A for φ_i = 1 before any projection.
+    w = A·1 follows with w ← w + α(dδ − λΣv)φ, and θ stays 1. ``copies`` is 0, or A is that of so many copies of every
+    feature (`gramian.linear.copied`), without projection or a running estimate. ``members`` is for exchangeable
+    features, which the projected forms alone may have; empty otherwise. ``room`` [4, d] holds v and u, and the plane of
+    the projection; in the full form ``room[1]`` is then u, the change of a row of A for φ_i = 1 before any projection.
 
     The plain form has no transform. With the single-sample estimator it takes what that term becomes where all columns
     of A are equal, A = w1ᵀ/d, and nothing is left to decorrelate: w ← w + α(δ − λ(d−1)/d³·(φᵀw)³)φ. It is the control
@@ -291,6 +310,7 @@ def learn(
         return
     d = y.size
     v, u = room[0, :d], room[1, :d]
+    active = indices[: indices.size // (1 + copies)]
     v_sum = 0.0
     if estimator == SINGLE:
         v_sum = single_sample(y, v)
@@ -304,16 +324,22 @@ def learn(
         lam = 0.0
         v[:] = 0.0
     if form == REDUCED and not projected:
-        add_rank_one_reduced(A, indices, values, alpha * delta, alpha * lam, v)
+        add_rank_one_reduced(A, active, values, alpha * delta, alpha * lam, v)
+        if copies > 0:
+            add_rank_one_own(A, indices, values, copies, alpha * delta, alpha * lam, v)
         add_active(w, indices, values, alpha * w.size, delta, alpha * lam * v_sum)
         return
     share_own_term(estimator, y, other, S, members, v)
-    for j in range(d):
-        u[j] = alpha * (delta * theta[j] - lam * v[j])
     if form == FULL:
         for j in range(d):
+            u[j] = alpha * (delta * theta[j] - lam * v[j])
             theta[j] += alpha * delta * y[j]
+    else:
+        for j in range(d):
+            u[j] = alpha * (delta * theta[j] - lam * v[j])
     if projected:
         add_rank_one_projected(A, w, theta, y, u, room[2, :d], room[3, :d])
-    else:
-        add_rank_one(A, indices, values, u)
+        return
+    add_rank_one(A, active, values, u)
+    if copies > 0:
+        add_rank_one_own(A, indices, values, copies, 0.0, -1.0, u)

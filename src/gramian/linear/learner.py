@@ -134,6 +134,7 @@ class Learner:
             self.alpha,
             self.arm.lam,
             self.beta,
+            0,
             _ALONE,
             self._room,
         )

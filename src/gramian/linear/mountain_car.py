@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gramian.errors import UserError, unknown
 from gramian.host_memory import available_host_bytes
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_lambdas, initial_transform
-from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, q_learning_run
+from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
+from gramian.linear.copied import aligned_rows, initial_rows
 from gramian.linear.features import TileCoding, mean_absolute_correlation
 from gramian.linear.kernels import Floats
 from gramian.linear.options import SweepOptions
@@ -171,9 +172,13 @@ def simulate(
         A[0, 0], w[0], theta[0] = 1.0, math.sqrt(d), math.sqrt(d)
         classes = np.concatenate([[members], np.zeros(n - 1)])
     else:
-        n, classes = d, np.zeros(0)
-        A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
-        w, theta = A.sum(axis=1), np.ones(d)
+        n, classes, theta = d, np.zeros(0), np.ones(d)
+        if options.init == "orthogonal" or arm.projected:
+            A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
+            w = A.sum(axis=1)
+        else:
+            A = initial_rows(options.init, d // (1 + case.copies), case.copies)
+            w = np.full(d, float(options.init == "identity"))
     lengths = np.empty(options.episodes, dtype=np.int64)
     end = q_learning_run(
         starts,
@@ -197,6 +202,7 @@ def simulate(
         arm.lam,
         options.beta,
         np.zeros((RESERVOIR if arm.estimator == "two-sample" else 1, k), dtype=np.int64),
+        aligned_rows(VECTORS, 0 if arm.form == "plain" else n),
         np.random.default_rng([options.seed, run, 1]),
         lengths,
         trace,

@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import exact_kernel, kernel
+from gramian.compiled import kernel
 from gramian.deep.kernels import penalties
 from gramian.deep.kernels.convolution import SIZE, Counts, Filters, Pictures, Places, convolve, convolve_back, find
 from gramian.deep.kernels.matrices import Matrix, Number, Vector, add_row, combine, dots, transpose
@@ -269,7 +269,7 @@ def total(row: Vector) -> np.float32:
     return result
 
 
-@exact_kernel
+@kernel
 def descend(parameters: Vector, gradient: Vector, mean: Vector, square: Vector, scale: Number, step: Step) -> None:
     """Adam's step with ``scale`` times the gradient, in place."""
     factor, keep = np.float32(scale), np.float32(step.keep)
