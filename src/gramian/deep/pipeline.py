@@ -37,6 +37,7 @@ from gramian.deep.batch import Batch
 from gramian.deep.compiled_update import CompiledUpdate
 from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, nothing, record
+from gramian.deep.halves import HalvedUpdate, one_thread
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
 from gramian.deep.observations import FrameStack, ObservationSpec
@@ -251,9 +252,14 @@ class HostPipeline(Pipeline):
         # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it
         # again costs more than the whole operation of a small network. A compiled update is one long operation.
         self._compiled = [run for run in learner.run_updates if isinstance(run, CompiledUpdate)]
-        threaded = learner.spec.kind == "nature" or len(self._compiled) == len(learner.run_updates)
+        self._halved = [run for run in learner.run_updates if isinstance(run, HalvedUpdate)]
+        threaded = len(self._compiled) + len(self._halved) == len(learner.run_updates)
         self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if threaded and cores() > 1 else None
-        self._learning: list[Future[object]] = []
+        self._learning: list[Future[None]] = []
+
+    def at_work(self) -> AbstractContextManager[object]:
+        """See :meth:`Pipeline.at_work`. Where the learner has the cores, torch is not to divide the actors' work."""
+        return nullcontext() if self._threads is None else one_thread()
 
     @property
     def updates(self) -> int:
@@ -300,11 +306,9 @@ class HostPipeline(Pipeline):
         number = self.learner.updates + 1
         for first in range(min(cores(), len(self._compiled))):
             self._learning.append(self._threads.submit(self._learn, self._compiled[first :: cores()], number))
-        if not self._compiled:
-            for run in self.learner.run_updates:
-                # Tasks begin in the order in which they are given, so nobody waits for one that cannot begin.
-                ahead = self._threads.submit(run.look_ahead, self._batch)
-                self._learning.append(self._threads.submit(run.update, self._batch, number, ahead.result))
+        # Tasks begin in the order in which they are given: the halves of the first run that is not done are at work.
+        for run in self._halved:
+            self._learning += [self._threads.submit(task) for task in run.tasks(self._batch, number)]
 
     def _learn(self, runs: Sequence[CompiledUpdate], number: int) -> None:
         for run in runs:
