@@ -236,15 +236,19 @@ def through_rectifier(own: Parameters, layer: Layer, slope: Tensor, out: Paramet
 def through_convolution(own: Parameters, layer: Layer, slope: Tensor, out: Parameters, *, wanted: bool) -> Tensor:
     """From a convolution's outputs to its inputs, where that is wanted; its gradients are written."""
     weight = own[f"{layer.name}.weight"]
-    # the output was flattened for the layer above it
-    slope = torch.ops.aten.threshold_backward(slope.view(layer.outputs.shape), layer.outputs, 0)
-    if layer.inputs.dim() == 2:  # patches, which nobody needs the gradient of
+    slope = slope.view(layer.outputs.shape)  # which was flattened for the layer above it
+    small = layer.inputs.dim() == 2  # patches, which nobody needs the gradient of
+    if not small:  # first, since torch is slow where two layouts meet
+        slope = slope.contiguous(memory_format=torch.channels_last)
+    slope = torch.ops.aten.threshold_backward(slope, layer.outputs, 0)
+    if small:
         columns = slope.transpose(0, 1).reshape(len(weight), -1)
         torch.mm(columns, layer.inputs.mT, out=out[f"{layer.name}.weight"].view(len(weight), -1))
         torch.sum(columns, 1, out=out[f"{layer.name}.bias"])
         return slope
     slope, weight_slope, bias_slope = torch.ops.aten.convolution_backward(
-        *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (slope, layer.inputs, weight)),
+        slope,
+        *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (layer.inputs, weight)),
         [len(weight)],
         [layer.stride] * 2,
         [0, 0],

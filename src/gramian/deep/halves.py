@@ -5,9 +5,10 @@ divide by samples, and the rest by what lies side by side in memory:
 
 | work | divided by |
 | --- | --- |
-| both networks, forwards | samples |
+| convolutions, forwards | samples |
+| hidden layer, forwards | features |
 | TD errors, penalty, ∂φ | not at all: they are small, and the penalty is one of the whole batch |
-| gradient of the hidden layer's weights | features |
+| hidden layer, backwards | inputs, and for the gradient of its weights features |
 | convolutions, backwards | samples; the gradients of both halves are added up |
 | Adam | parameters |
 
@@ -22,21 +23,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gramian.deep.backward import RunUpdate, through_convolution, through_head, through_rectifier
 from gramian.deep.batch import Batch
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
-from gramian.deep.networks import Layer, Parameters, QOutput, forward_run
+from gramian.deep.networks import Layer, Parameters, QOutput, convolved, rectified
 from gramian.deep.optimiser import Adam
 from gramian.deep.state import State
 
 HALVES = (0, 1)
-Found = TypeVar("Found")
 
 
 @contextmanager
@@ -57,32 +58,44 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+class _Pass(NamedTuple):
+    """A network that looks at some samples."""
+
+    own: Parameters
+    observations: Tensor
+    """``[B', ...]``."""
+    inputs: Tensor
+    """What the hidden layer sees, ``[B', I]``."""
+    raw: Tensor
+    """What it rectifies, ``[B', d]``."""
+    records: Sequence[list[Layer] | None]
+    """The convolutions of each half, where they are needed once more."""
+
+
 @dataclass
 class _Work:
-    """An update under way. What each half found stands under its number."""
+    """An update under way."""
 
     batch: Batch
     """The run's own."""
     number: int
-    records: tuple[list[Layer], list[Layer]] = field(default_factory=lambda: ([], []))
-    """The hidden layers of the online network."""
-    outputs: dict[int, QOutput] = field(default_factory=dict)
-    """Q(s, ·) and φ(s)."""
-    nexts: dict[int, Tensor] = field(default_factory=dict)
-    """Q⁻(s', ·)."""
-    choosers: dict[int, Tensor] = field(default_factory=dict)
-    """Q(s', ·), where double Q chooses by it."""
-    norms: dict[int, float] = field(default_factory=dict)
-    """Of the gradients of the hidden layer's weights."""
-    sums: dict[int, float] = field(default_factory=dict)
-    """Of the new weights."""
+    online: _Pass
+    """In the states, and after them in the next ones where the loss has φ(s') in it."""
+    target: _Pass
+    """In the next states."""
+    chooser: _Pass | None
+    """The online network in the next states, where double Q needs it."""
     losses: Losses = field(init=False)
-    inputs: Tensor = field(init=False)
-    """What the hidden layer saw, ``[B', I]``."""
     slope: Tensor = field(init=False)
     """The gradient of the loss with respect to what the hidden layer rectifies, ``[B', d]``."""
+    lower_slope: Tensor = field(init=False)
+    """That with respect to what it sees, ``[B', I]``."""
+    norms: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """Of the gradients of the hidden layer's weights, in each half."""
     norm: float | None = None
     """Of the whole gradient, where a step is to be taken."""
+    sums: list[float] = field(default_factory=lambda: [0.0, 0.0])
+    """Of the new weights, in each half."""
 
 
 Step = tuple[Callable[[int], None], Callable[[], None]]
@@ -130,18 +143,18 @@ class HalvedUpdate(RunUpdate):
 
     def update(self, batch: Batch, number: int) -> Losses:
         """See :meth:`RunUpdate.update`: both halves in this thread."""
-        work = _Work(self._own(batch), number)
         with one_thread(), torch.inference_mode():
+            work = self._begin(batch, number)
             for step, then in self._steps(work):
                 for half in HALVES:
                     step(half)
                 then()
         return work.losses
 
+    @torch.inference_mode()
     def tasks(self, batch: Batch, number: int) -> list[Callable[[], None]]:
         """An `update` for two threads, one task for each; they wait for each other."""
-        work = _Work(self._own(batch), number)
-        steps = [(step, threading.Barrier(len(HALVES), then)) for step, then in self._steps(work)]
+        steps = [(step, threading.Barrier(len(HALVES), then)) for step, then in self._steps(self._begin(batch, number))]
         return [partial(self._work, steps, half) for half in HALVES]
 
     @staticmethod
@@ -156,45 +169,78 @@ class HalvedUpdate(RunUpdate):
                 meeting.abort()
             raise
 
+    def _begin(self, batch: Batch, number: int) -> _Work:
+        own = self._own(batch)
+        states, next_states = own.observations[0], own.next_observations[0]
+        seen = torch.cat([states, next_states]) if self._looks_ahead else states
+        chooses = self._objective.double_q and not self._looks_ahead
+        return _Work(
+            own,
+            number,
+            online=self._pass(self._online, seen, [[], []]),
+            target=self._pass(self._target, next_states),
+            chooser=self._pass(self._online, next_states) if chooses else None,
+        )
+
+    def _pass(
+        self, own: Parameters, observations: Tensor, records: Sequence[list[Layer] | None] = (None, None)
+    ) -> _Pass:
+        weight, count = own["body.fc1.weight"], len(observations)
+        inputs, raw = (weight.new_empty(count, size) for size in (weight.shape[1], len(weight)))
+        return _Pass(own, observations, inputs, raw, records)
+
     def _steps(self, work: _Work) -> list[Step]:
+        passes = [work.target, work.online, *([] if work.chooser is None else [work.chooser])]
         return [
-            (partial(self._look, work), partial(self._meet, work)),
-            (partial(self._descend, work), partial(self._add_up, work)),
+            (partial(self._look, passes), _nothing),
+            (partial(self._weigh, passes), partial(self._meet, work)),
+            (partial(self._descend, work), _nothing),
+            (partial(self._convolve, work), partial(self._add_up, work)),
             (partial(self._step, work), partial(self._check, work)),
         ]
 
-    def _look(self, work: _Work, half: int) -> None:
-        """Both networks, forwards."""
-        spec, states, next_states = self._objective.spec, work.batch.observations[0], work.batch.next_observations[0]
-        samples = _halves(len(states))[half]
-        work.nexts[half] = forward_run(spec, self._target, next_states[samples]).values
-        # Where the loss has φ(s') in it, the online network sees the states in one half and the next ones in the other.
-        seen = (states, next_states)[half] if self._looks_ahead else states[samples]
-        work.outputs[half] = forward_run(spec, self._online, seen, work.records[half])
-        if self._objective.double_q and not self._looks_ahead:
-            work.choosers[half] = forward_run(spec, self._online, next_states[samples]).values
+    def _look(self, passes: Sequence[_Pass], half: int) -> None:
+        """The convolutions, forwards."""
+        for own, observations, inputs, _, records in passes:
+            samples = _halves(len(observations))[half]
+            seen = convolved(self._objective.spec, own, observations[samples], records[half])
+            inputs[samples].view(seen.shape).copy_(seen)
+
+    def _weigh(self, passes: Sequence[_Pass], half: int) -> None:
+        """The hidden layer, forwards."""
+        features = self._features[half]
+        for own, _, inputs, raw, _ in passes:
+            weight, bias = own["body.fc1.weight"][features], own["body.fc1.bias"][features]
+            torch.addmm(bias, inputs, weight.mT, out=raw[:, features])
 
     def _meet(self, work: _Work) -> None:
         """The loss of the whole batch, and backwards as far as the hidden layer."""
-        output = QOutput(*(torch.cat(pair) for pair in zip(*_both(work.outputs), strict=True)))
+        hidden, output = self._conclude(work.online)
+        _, (nexts, _) = self._conclude(work.target)
         choosers = None
         if self._objective.double_q:
-            choosers = work.outputs[1].values if self._looks_ahead else torch.cat(_both(work.choosers))
-        nexts = torch.cat(_both(work.nexts))
+            choosers = output.values[len(nexts) :] if work.chooser is None else self._conclude(work.chooser)[1].values
         work.losses, value_slopes, feature_slopes = self._judge(output, nexts, choosers, work.batch)
         slope = through_head(self._online, output.features, value_slopes, feature_slopes, self._gradient)
-        first, second = (record.pop() for record in work.records)
-        work.inputs = torch.cat([first.inputs, second.inputs])
-        work.slope = through_rectifier(self._online, _together(first, second, output.features), slope, self._gradient)
+        work.slope = through_rectifier(self._online, hidden, slope, self._gradient)
+        work.lower_slope = torch.empty_like(work.online.inputs)
+
+    def _conclude(self, done: _Pass) -> tuple[Layer, QOutput]:
+        layer = rectified(self._objective.spec, done.own, "body.fc1", done.inputs, done.raw)
+        values = functional.linear(layer.outputs, done.own["head.weight"], done.own["head.bias"])
+        return layer, QOutput(values, layer.outputs)
 
     def _descend(self, work: _Work, half: int) -> None:
-        """The hidden layer's weights, and the convolutions backwards."""
-        features, samples = self._features[half], _halves(len(work.slope))[half]
+        """The hidden layer, backwards."""
+        features, columns = self._features[half], _halves(work.lower_slope.shape[1])[half]
+        torch.mm(work.slope, self._online["body.fc1.weight"][:, columns], out=work.lower_slope[:, columns])
         weight = self._gradient["body.fc1.weight"][features]
-        torch.mm(work.slope[:, features].mT, work.inputs, out=weight)
+        torch.mm(work.slope[:, features].mT, work.online.inputs, out=weight)
         work.norms[half] = torch.linalg.vector_norm(weight).item()
-        slope = torch.mm(work.slope[samples], self._online["body.fc1.weight"])
-        record = work.records[half]
+
+    def _convolve(self, work: _Work, half: int) -> None:
+        """The convolutions, backwards."""
+        slope, record = work.lower_slope[_halves(len(work.slope))[half]], work.online.records[half]
         while record:
             layer = record.pop()
             slope = through_convolution(self._online, layer, slope, self._shares[half], wanted=bool(record))
@@ -202,8 +248,7 @@ class HalvedUpdate(RunUpdate):
     def _add_up(self, work: _Work) -> None:
         """The gradients of both halves; whether a step is to be taken."""
         self._first_share += self._second_share
-        norms = [*_both(work.norms), *(torch.linalg.vector_norm(row).item() for row in self._small)]
-        norm = math.hypot(*norms)
+        norm = math.hypot(*work.norms, *(torch.linalg.vector_norm(row).item() for row in self._small))
         if self._mark < 0 and math.isfinite(norm) and math.isfinite(work.losses.components["td"]):
             work.norm = norm
 
@@ -215,7 +260,7 @@ class HalvedUpdate(RunUpdate):
 
     def _check(self, work: _Work) -> None:
         """Mark the run where something is not finite."""
-        finite = work.norm is not None and math.isfinite(sum(_both(work.sums)))
+        finite = work.norm is not None and math.isfinite(sum(work.sums))
         if self._mark < 0 and not finite:
             self._mark.fill_(work.number)
 
@@ -224,13 +269,5 @@ def _halves(size: int) -> tuple[slice, slice]:
     return slice(0, size // 2), slice(size // 2, size)
 
 
-def _together(first: Layer, second: Layer, outputs: Tensor) -> Layer:
-    """The hidden layer of both halves, without its inputs."""
-    if first.normalised is None or second.normalised is None:
-        return first._replace(outputs=outputs)
-    raw, mean, inverse = (torch.cat(pair) for pair in zip(first.normalised, second.normalised, strict=True))
-    return first._replace(outputs=outputs, normalised=(raw, mean, inverse))
-
-
-def _both(found: dict[int, Found]) -> list[Found]:
-    return [found[half] for half in HALVES]
+def _nothing() -> None:
+    """What is left to do for both halves where each has done its own."""

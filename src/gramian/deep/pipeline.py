@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from threading import BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -241,7 +242,7 @@ class HostPipeline(Pipeline):
         parts: Sequence[slice] = (),
     ) -> None:
         super().__init__(learner, replay, stack, seeds, batch_size, parts)
-        self._batch = replay.empty_batch(batch_size)
+        self._batch, self._next_batch = (replay.empty_batch(batch_size) for _ in range(2))
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
@@ -270,11 +271,12 @@ class HostPipeline(Pipeline):
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
         runs = self.parts[part]
         actions, chances = self._explore(agent_step)
-        if epsilon >= 1:  # in a prefill nobody needs the network
+        explores = chances[runs] < epsilon
+        if explores.all():  # as in a prefill: nobody needs the network
             return actions[runs]
         with torch.no_grad():
             greedy = self.learner.objective.masked(self._actors[part](), runs).numpy().argmax(2)
-        return np.where(chances[runs] < epsilon, actions[runs], greedy)
+        return np.where(explores, actions[runs], greedy)
 
     def _explore(self, agent_step: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Random actions, and the numbers that decide whether to take them, each ``[P, E]``."""
@@ -294,31 +296,30 @@ class HostPipeline(Pipeline):
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
+        # The learner may still be at work on the other batch.
+        self._batch, self._next_batch = self._next_batch, self._batch
+        self.replay.sample(self.seeds, self.updates, self.batch_size, out=self._batch)
         self.settle()
         self.acting.copy_(self.learner.state.online)
-        self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._batch)
 
     def learn(self) -> None:
         """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
         if self._threads is None:
             self.learner.update(self._batch)
             return
-        number = self.learner.updates + 1
+        batch, number = self._batch, self.learner.updates + 1
         for first in range(min(cores(), len(self._compiled))):
-            self._learning.append(self._threads.submit(self._learn, self._compiled[first :: cores()], number))
+            self._learning.append(self._threads.submit(_learn, self._compiled[first :: cores()], batch, number))
         # Tasks begin in the order in which they are given: the halves of the first run that is not done are at work.
         for run in self._halved:
-            self._learning += [self._threads.submit(task) for task in run.tasks(self._batch, number)]
-
-    def _learn(self, runs: Sequence[CompiledUpdate], number: int) -> None:
-        for run in runs:
-            run.learn(self._batch, number)
+            self._learning += [self._threads.submit(task) for task in run.tasks(batch, number)]
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
         if self._learning:
-            for run in self._learning:
-                run.result()
+            failures = [failure for task in self._learning if (failure := task.exception()) is not None]
+            if failures:  # a task whose other half has failed has a failure too, which says nothing
+                raise min(failures, key=lambda failure: isinstance(failure, BrokenBarrierError))
             self._learning = []
             self.learner.count_host_update()
 
@@ -327,6 +328,11 @@ class HostPipeline(Pipeline):
         super().close()
         if self._threads is not None:
             self._threads.shutdown()
+
+
+def _learn(runs: Sequence[CompiledUpdate], batch: Batch, number: int) -> None:
+    for run in runs:
+        run.learn(batch, number)
 
 
 class DevicePipeline(Pipeline):
