@@ -155,10 +155,11 @@ class HalvedUpdate(RunUpdate):
     def tasks(self, batch: Batch, number: int) -> list[Callable[[], None]]:
         """An `update` for two threads, one task for each; they wait for each other."""
         steps = [(step, threading.Barrier(len(HALVES), then)) for step, then in self._steps(self._begin(batch, number))]
-        return [partial(self._work, steps, half) for half in HALVES]
+        return [partial(self.work, steps, half) for half in HALVES]
 
     @staticmethod
-    def _work(steps: Sequence[tuple[Callable[[int], None], threading.Barrier]], half: int) -> None:
+    def work(steps: Sequence[tuple[Callable[[int], None], threading.Barrier]], half: int) -> None:
+        """Do one half of an update, and wait for the other half where both meet."""
         try:
             with one_thread(), torch.inference_mode():
                 for step, meeting in steps:
