@@ -302,7 +302,7 @@ class Ours:
             Part("sample", pipeline, "draw"),
             Part("wait", pipeline, "settle"),
             Part("update", pipeline, "learn"),
-            *(Part("update", run, method) for run in runs for method in ("look_ahead", "update")),
+            *(Part("update", run, method) for run in runs for method in ("update", "learn", "work")),
         ]
 
 

@@ -2,14 +2,17 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import BrokenBarrierError
 
 import pytest
 import torch
 
 from gramian.deep.arms import Arm
 from gramian.deep.learner import Learner, LearnerConfig, update
+from gramian.deep.networks import NetworkSpec
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
+ATARI = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
 CONFIGS = {
     "huber": LearnerConfig(),
     "squared": LearnerConfig(loss="squared"),
@@ -23,10 +26,10 @@ def pair(spec, config, arms, dtype=torch.float64, counts=None):
     return tuple(Learner(spec, config, seeds, arms, counts, dtype=dtype) for _ in range(2))
 
 
-def compare(spec, config, arms, dtype=torch.float64, tolerance=1e-11, counts=None, updates=3):
+def compare(spec, config, arms, dtype=torch.float64, tolerance=1e-11, counts=None, updates=3, size=6):
     by_hand, by_autograd = pair(spec, config, arms, dtype, counts)
     for number in range(updates):
-        batch = batch_of(spec, list(range(len(arms))), number, actions=counts, scale=2.0)
+        batch = batch_of(spec, list(range(len(arms))), number, size, counts, 2.0)
         ours = by_hand.update(batch)
         theirs = update(by_autograd.objective, by_autograd.adam, by_autograd.layout, by_autograd.state, batch)
         by_autograd.count_update()
@@ -43,7 +46,7 @@ def test_every_arm_is_updated_as_by_automatic_differentiation(kind, config):
     compare(SPECS[kind], config, EVERY_ARM)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "minatar"])
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
 def test_normalised_layers_are_updated_as_by_automatic_differentiation(kind):
     compare(replace(SPECS[kind], layer_norm=True), LearnerConfig(), EVERY_ARM)
 
@@ -72,22 +75,62 @@ def test_a_run_is_updated_to_the_same_bits_alone_and_among_others(kind):
         assert torch.equal(one.state.online[0], together.state.online[seed])
 
 
-def test_updates_in_threads_give_the_same_bits():
-    spec, seeds = SPECS["minatar"], list(range(len(EVERY_ARM)))
+@pytest.mark.parametrize("size", [1, 2, 5, 32])
+def test_atari_s_network_is_updated_as_by_automatic_differentiation_in_halves_of_any_size(size):
+    arms = [Arm("dqn"), Arm("l2", 0.3), Arm("dr3", 0.2), *([Arm("gram", 0.1), Arm("decor", 0.1)] if size > 1 else [])]
+    for config in (LearnerConfig(), LearnerConfig(double_q=True)):
+        compare(SPECS["nature"], config, arms, size=size, counts=[3, 2, 3, 3, 1][: len(arms)])
+
+
+@pytest.mark.parametrize("workers", [2, 3, 5])
+def test_halves_in_threads_give_the_same_bits(workers):
+    spec, seeds = SPECS["nature"], list(range(len(EVERY_ARM)))
     in_turn, threaded = pair(spec, LearnerConfig(target_period_updates=2), EVERY_ARM, torch.float32)
-    with ThreadPoolExecutor(3) as threads:
+    with ThreadPoolExecutor(workers) as threads:
         for number in range(1, 6):
-            batch = batch_of(spec, seeds, number)
+            batch = batch_of(spec, seeds, number, size=17)
             in_turn.update(batch)
-            tasks = []
-            for run in threaded.run_updates:
-                ahead = threads.submit(run.look_ahead, batch)
-                tasks.append(threads.submit(run.update, batch, number, ahead.result))
+            tasks = [threads.submit(task) for run in threaded.run_updates for task in run.tasks(batch, number)]
             for task in tasks:
                 task.result()
             threaded.count_host_update()
     for name, tensor in in_turn.state_dict().items():
         assert torch.equal(threaded.state_dict()[name], tensor), name
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_halves_give_the_same_bits_whatever_number_of_threads_torch_has(threads):
+    learners = pair(ATARI, LearnerConfig(), [Arm("gram", 0.1)], torch.float32)
+    before = torch.get_num_threads()
+    try:
+        for learner, count in zip(learners, (1, threads), strict=True):
+            torch.set_num_threads(count)
+            for number in range(2):
+                learner.update(batch_of(ATARI, [0], number, size=32))
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+    assert torch.equal(learners[0].state.online, learners[1].state.online)
+
+
+def test_a_run_of_atari_s_full_network_is_updated_to_the_same_bits_alone_and_among_others():
+    arms, seeds = [Arm("dqn"), Arm("gram", 0.1), Arm("decor", 0.1)], [0, 1, 2]
+    together = Learner(ATARI, LearnerConfig(), seeds, arms)
+    alone = [Learner(ATARI, LearnerConfig(), [seed], [arm]) for seed, arm in zip(seeds, arms, strict=True)]
+    for number in range(2):
+        together.update(batch_of(ATARI, seeds, number, size=32))
+        for seed, one in enumerate(alone):
+            one.update(batch_of(ATARI, [seed], number, size=32))
+    for seed, one in enumerate(alone):
+        assert torch.equal(one.state.online[0], together.state.online[seed])
+
+
+def test_a_half_that_fails_does_not_leave_the_other_waiting():
+    (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("gram-unbiased", 0.1)]).run_updates
+    with ThreadPoolExecutor(2) as threads:  # the penalty needs four samples
+        tasks = [threads.submit(task) for task in run.tasks(batch_of(SPECS["nature"], [0], size=2), 1)]
+        failures = {type(task.exception()) for task in tasks}
+    assert failures == {ValueError, BrokenBarrierError}
 
 
 def test_a_run_that_diverged_keeps_its_state_and_its_mark():

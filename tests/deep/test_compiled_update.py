@@ -9,6 +9,7 @@ from gramian.deep import compiled_update
 from gramian.deep.arms import Arm
 from gramian.deep.backward import RunUpdate
 from gramian.deep.compiled_update import CompiledUpdate
+from gramian.deep.halves import HalvedUpdate
 from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
@@ -154,12 +155,16 @@ def test_a_batch_of_another_size_is_taken():
         (network(), Arm("dqn"), torch.float64),
         (replace(network(), layer_norm=True), Arm("dqn"), torch.float32),
         (SPECS["mlp"], Arm("dqn"), torch.float32),
-        (SPECS["nature"], Arm("dqn"), torch.float32),
     ],
 )
 def test_what_has_no_kernel_is_updated_in_torch(spec, arm, dtype):
     (run,) = Learner(spec, LearnerConfig(), [0], [arm], dtype=dtype).run_updates
     assert type(run) is RunUpdate
+
+
+def test_atari_s_network_is_updated_in_halves():
+    (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("dqn")]).run_updates
+    assert type(run) is HalvedUpdate
 
 
 def test_without_numba_updates_are_done_in_torch(monkeypatch):

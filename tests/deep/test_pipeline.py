@@ -1,5 +1,6 @@
 """A GPU does in its two queues what the host does one after the other."""
 
+from collections import deque
 from dataclasses import replace
 from itertools import pairwise
 
@@ -79,6 +80,37 @@ def test_a_minatar_population_learns_the_same_bits_in_threads_as_without(monkeyp
     assert threaded.updates == in_turn.updates
     for name, tensor in in_turn.learner.state_dict().items():
         assert torch.equal(threaded.learner.state_dict()[name], tensor), name
+
+
+@pytest.mark.parametrize("available", [2, 3])
+def test_an_atari_population_learns_the_same_bits_in_threads_as_without(monkeypatch, available):
+    settings = config(game="breakout", preset="author")
+    settings = replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
+    monkeypatch.setattr(pipeline, "cores", lambda: 1)
+    in_turn, episodes = trained(settings, dtype=torch.float32)
+    monkeypatch.setattr(pipeline, "cores", lambda: available)
+    threaded, same = trained(settings, dtype=torch.float32)
+    assert same == episodes
+    assert threaded.updates == in_turn.updates
+    for name, tensor in in_turn.learner.state_dict().items():
+        assert torch.equal(threaded.learner.state_dict()[name], tensor), name
+
+
+def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
+    settings = config(game="breakout", preset="author")
+    settings = replace(settings, runs=settings.runs[:1], settings=replace(settings.settings, frames=520))
+    monkeypatch.setattr(pipeline, "cores", lambda: 2)
+    trainer = Trainer(settings, make_environments(settings))
+    (run,) = trainer.learner.run_updates
+
+    def fail(_, half):
+        if half == 1:
+            raise MemoryError("no room")
+
+    run._descend = fail
+    with pytest.raises(MemoryError, match="no room"):
+        deque(iter(trainer.step, None), maxlen=0)
+    trainer.environments.close()
 
 
 def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way():

@@ -18,9 +18,7 @@ those of `gramian.deep.learner.update` but for rounding, and a run's are the sam
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 import torch
 from torch import Tensor
@@ -28,7 +26,7 @@ from torch import Tensor
 from gramian.deep.batch import Batch
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
-from gramian.deep.networks import Layer, Parameters, by_run, forward_run
+from gramian.deep.networks import Layer, Parameters, QOutput, by_run, forward_run
 from gramian.deep.optimiser import Adam
 from gramian.deep.state import State
 
@@ -76,12 +74,7 @@ class RunUpdate:
         self._kappa = self._objective.arms.kappas.item()
 
     @torch.inference_mode()
-    def look_ahead(self, batch: Batch) -> Tensor:
-        """Q⁻(s', ·) in the run's own part of ``batch``, ``[1, B, A]``: all that needs the target network."""
-        return forward_run(self._objective.spec, self._target, batch.next_observations[self._run]).values.unsqueeze(0)
-
-    @torch.inference_mode()
-    def update(self, batch: Batch, number: int, ahead: Callable[[], Tensor] | None = None) -> Losses:
+    def update(self, batch: Batch, number: int) -> Losses:
         """One update on the run's own part of ``batch``, the ``number``-th; gives its losses, each ``[1]``.
 
         What is not finite is dealt with as in `gramian.deep.learner.update`.
@@ -92,11 +85,8 @@ class RunUpdate:
             Of the whole population.
         number
             Of the update, 1 at the first.
-        ahead
-            Gives what `look_ahead` found, where somebody else does that meanwhile.
         """
-        own = Batch(*(tensor[self._run : self._run + 1] for tensor in batch))
-        losses = self._differentiate(own, partial(self.look_ahead, batch) if ahead is None else ahead)
+        losses = self._differentiate(self._own(batch))
         online, gradient, _, _ = self._rows
         if self._mark >= 0:
             return losses
@@ -109,27 +99,53 @@ class RunUpdate:
             self._mark.fill_(number)
         return losses
 
-    def _differentiate(self, batch: Batch, ahead: Callable[[], Tensor]) -> Losses:
+    def _own(self, batch: Batch) -> Batch:
+        """The run's part of the population's batch, ``[1, B, ...]``."""
+        return Batch(*(tensor[self._run : self._run + 1] for tensor in batch))
+
+    @property
+    def _looks_ahead(self) -> bool:
+        """Whether the loss has φ(s') in it."""
+        return self._group is not None and self._group.slope is None
+
+    def _differentiate(self, batch: Batch) -> Losses:
         """Write the gradient to its place; gives the losses."""
         objective, spec, (states, actions, _, _, next_states) = self._objective, self._objective.spec, batch
         size = actions.shape[1]
-        looks_ahead = self._group is not None and self._group.slope is None
         record: list[Layer] = []
         # Where the loss has φ(s') in it, the next states go through the network after the others.
-        seen = torch.cat([states[0], next_states[0]]) if looks_ahead else states[0]
-        values, features = forward_run(spec, self._online, seen, record)
+        seen = torch.cat([states[0], next_states[0]]) if self._looks_ahead else states[0]
+        output = forward_run(spec, self._online, seen, record)
         choosers = None
         if objective.double_q:
-            choosers = values[size:] if looks_ahead else forward_run(spec, self._online, next_states[0]).values
-            choosers = choosers.unsqueeze(0)
-        nexts = ahead()
-        targets = objective.bootstrap(nexts, choosers, batch)
-        chosen = actions.unsqueeze(2)
-        td, slopes = objective.td(values[:size].unsqueeze(0).gather(2, chosen).squeeze(2), targets)
-        value_slopes = torch.zeros_like(nexts).scatter_(2, chosen, slopes.unsqueeze(2))
-        penalties, feature_slopes = self._penalise(features, size)
-        backward(self._online, record, features, value_slopes[0], feature_slopes, self._gradient)
-        return objective.losses(td, penalties)
+            choosers = (
+                output.values[size:] if self._looks_ahead else forward_run(spec, self._online, next_states[0]).values
+            )
+        nexts = forward_run(spec, self._target, next_states[0]).values
+        losses, value_slopes, feature_slopes = self._judge(output, nexts, choosers, batch)
+        backward(self._online, record, output.features, value_slopes, feature_slopes, self._gradient)
+        return losses
+
+    def _judge(
+        self, output: QOutput, nexts: Tensor, choosers: Tensor | None, batch: Batch
+    ) -> tuple[Losses, Tensor, Tensor | None]:
+        """The losses, ∂Q ``[B, A]``, and what ∂φ has beside the part through Q.
+
+        Parameters
+        ----------
+        output
+            Of the online network in the states, and after them in the next ones where the loss has φ(s') in it.
+        nexts, choosers
+            Q⁻(s', ·), and Q(s', ·) where double Q chooses by it; each ``[B, A]``.
+        batch
+            The run's own.
+        """
+        objective, size, chosen = self._objective, len(nexts), batch.actions.unsqueeze(2)
+        targets = objective.bootstrap(nexts.unsqueeze(0), None if choosers is None else choosers.unsqueeze(0), batch)
+        td, slopes = objective.td(output.values[:size].unsqueeze(0).gather(2, chosen).squeeze(2), targets)
+        value_slopes = torch.zeros_like(nexts).scatter_(1, chosen[0], slopes[0].unsqueeze(1))
+        penalties, feature_slopes = self._penalise(output.features, size)
+        return objective.losses(td, penalties), value_slopes, feature_slopes
 
     def _penalise(self, features: Tensor, size: int) -> tuple[Tensor, Tensor | None]:
         """The penalty ``[1]``, and its part of ∂φ, κ and all."""
@@ -177,49 +193,71 @@ def backward(
     >>> out["head.bias"]
     tensor([3., 3.])
     """
+    slope = through_head(own, features, value_slopes, feature_slopes, out)
+    for number, layer in reversed(list(enumerate(record))):
+        if layer.stride:
+            slope = through_convolution(own, layer, slope, out, wanted=number > 0)
+            continue
+        slope = through_rectifier(own, layer, slope, out)
+        torch.mm(slope.mT, layer.inputs, out=out[f"{layer.name}.weight"])
+        if number:
+            slope = torch.mm(slope, own[f"{layer.name}.weight"])
+
+
+def through_head(
+    own: Parameters, features: Tensor, value_slopes: Tensor, feature_slopes: Tensor | None, out: Parameters
+) -> Tensor:
+    """∂φ ``[B', d]``; the arguments, and what is written, as for `backward`."""
     size = len(value_slopes)
     slope = torch.mm(value_slopes, own["head.weight"])
     if feature_slopes is not None:
         feature_slopes[:size] += slope
         slope = feature_slopes
-    _linear(features[:size], value_slopes, out["head.weight"], out["head.bias"])
-    for number, layer in reversed(list(enumerate(record))):
-        # the rectifier; a convolution's output was flattened for the layer above it
-        slope = torch.ops.aten.threshold_backward(slope.view(layer.outputs.shape), layer.outputs, 0)
-        weight = own[f"{layer.name}.weight"]
-        if layer.stride and layer.inputs.dim() == 2:  # patches, which nobody needs the gradient of
-            columns = slope.transpose(0, 1).reshape(len(weight), -1)
-            torch.mm(columns, layer.inputs.mT, out=out[f"{layer.name}.weight"].view(len(weight), -1))
-            torch.sum(columns, 1, out=out[f"{layer.name}.bias"])
-            continue
-        if layer.stride:
-            slope, weight_slope, bias_slope = torch.ops.aten.convolution_backward(
-                *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (slope, layer.inputs, weight)),
-                [len(weight)],
-                [layer.stride] * 2,
-                [0, 0],
-                [1, 1],
-                False,
-                [0, 0],
-                1,
-                [number > 0, True, True],
-            )
-            out[f"{layer.name}.weight"].copy_(weight_slope)
-            out[f"{layer.name}.bias"].copy_(bias_slope)
-            continue
-        if layer.normalised is not None:
-            raw, mean, inverse = layer.normalised
-            gain, shift = own[f"{layer.name}.norm.weight"], own[f"{layer.name}.norm.bias"]
-            slope, gain_slope, shift_slope = torch.ops.aten.native_layer_norm_backward(
-                slope, raw, gain.shape, mean, inverse, gain, shift, [True, True, True]
-            )
-            out[f"{layer.name}.norm.weight"].copy_(gain_slope)
-            out[f"{layer.name}.norm.bias"].copy_(shift_slope)
-        _linear(layer.inputs, slope, out[f"{layer.name}.weight"], out[f"{layer.name}.bias"])
-        if number:
-            slope = torch.mm(slope, weight)
+    torch.mm(value_slopes.mT, features[:size], out=out["head.weight"])
+    torch.sum(value_slopes, 0, out=out["head.bias"])
+    return slope
 
 
-def _linear(inputs: Tensor, slope: Tensor, weight: Tensor, bias: Tensor) -> None:
-    torch.mm(slope.mT, inputs, out=weight)
-    torch.sum(slope, 0, out=bias)
+def through_rectifier(own: Parameters, layer: Layer, slope: Tensor, out: Parameters) -> Tensor:
+    """From a hidden layer's outputs to xWᵀ + b, ``[B', d]``; the gradients of b, gain and shift are written."""
+    slope = torch.ops.aten.threshold_backward(slope, layer.outputs, 0)
+    if layer.normalised is not None:
+        raw, mean, inverse = layer.normalised
+        gain, shift = own[f"{layer.name}.norm.weight"], own[f"{layer.name}.norm.bias"]
+        slope, gain_slope, shift_slope = torch.ops.aten.native_layer_norm_backward(
+            slope, raw, gain.shape, mean, inverse, gain, shift, [True, True, True]
+        )
+        out[f"{layer.name}.norm.weight"].copy_(gain_slope)
+        out[f"{layer.name}.norm.bias"].copy_(shift_slope)
+    torch.sum(slope, 0, out=out[f"{layer.name}.bias"])
+    return slope
+
+
+def through_convolution(own: Parameters, layer: Layer, slope: Tensor, out: Parameters, *, wanted: bool) -> Tensor:
+    """From a convolution's outputs to its inputs, where that is wanted; its gradients are written."""
+    weight = own[f"{layer.name}.weight"]
+    slope = slope.view(layer.outputs.shape)  # which was flattened for the layer above it
+    small = layer.inputs.dim() == 2  # patches, which nobody needs the gradient of
+    if not small:  # first, since torch is slow where two layouts meet
+        slope = slope.contiguous(memory_format=torch.channels_last)
+    slope = torch.ops.aten.threshold_backward(slope, layer.outputs, 0)
+    if small:
+        columns = slope.transpose(0, 1).reshape(len(weight), -1)
+        torch.mm(columns, layer.inputs.mT, out=out[f"{layer.name}.weight"].view(len(weight), -1))
+        torch.sum(columns, 1, out=out[f"{layer.name}.bias"])
+        return slope
+    slope, weight_slope, bias_slope = torch.ops.aten.convolution_backward(
+        slope,
+        *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (layer.inputs, weight)),
+        [len(weight)],
+        [layer.stride] * 2,
+        [0, 0],
+        [1, 1],
+        False,
+        [0, 0],
+        1,
+        [wanted, True, True],
+    )
+    out[f"{layer.name}.weight"].copy_(weight_slope)
+    out[f"{layer.name}.bias"].copy_(bias_slope)
+    return slope

@@ -6,17 +6,16 @@ one thread while it learns in another.
 """
 
 import math
-from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from gramian.deep.backward import RunUpdate
 from gramian.deep.batch import Batch
+from gramian.deep.halves import HalvedUpdate
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
 from gramian.deep.optimiser import Adam
@@ -27,7 +26,9 @@ _PLACES = 256
 
 
 def run_update(run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> RunUpdate:
-    """What updates a run of a population on a CPU: compiled where there are kernels for it, else `RunUpdate`.
+    """What updates a run of a population on a CPU: compiled where there are kernels for it, else in torch.
+
+    Atari's network is updated in halves.
 
     There are kernels for MinAtar's network in float32, without normalisation, and for all penalties but ``dr3``.
 
@@ -42,6 +43,8 @@ def run_update(run: int, objective: Objective, adam: Adam, layout: Layout, state
     ['CompiledUpdate', 'RunUpdate']
     """
     spec, arm = objective.spec, objective.arms.arms[run]
+    if spec.kind == "nature":
+        return HalvedUpdate(run, objective, adam, layout, state)
     fits = (
         spec.kind == "minatar"
         and not spec.layer_norm
@@ -68,9 +71,8 @@ class CompiledUpdate(RunUpdate):
         self._kernels: Any = None
         self._memory: Any = None
 
-    def update(self, batch: Batch, number: int, ahead: Callable[[], Tensor] | None = None) -> Losses:
-        """See :meth:`RunUpdate.update`; ``ahead`` is not asked for."""
-        del ahead
+    def update(self, batch: Batch, number: int) -> Losses:
+        """See :meth:`RunUpdate.update`."""
         self.learn(batch, number)
         td, penalty = torch.from_numpy(self._losses.copy()).unsqueeze(1)
         return self._objective.losses(td, penalty)

@@ -270,10 +270,27 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
     >>> forward_run(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4)).values.shape
     torch.Size([3, 2])
     """
-    x = _scaled(spec, observations, own["head.bias"].dtype)
-    channels_last = spec.kind == "nature" and len(x) >= _CHANNELS_LAST_FROM
-    if channels_last:
-        x = x.contiguous(memory_format=torch.channels_last)
+    x = convolved(spec, own, observations, record).flatten(1)
+    for name in hidden_names(spec):
+        raw = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
+        layer = rectified(spec, own, name, x, raw)
+        if record is not None:
+            record.append(layer)
+        x = layer.outputs
+    return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
+
+
+def convolved(spec: NetworkSpec, own: Parameters, observations: Tensor, record: list[Layer] | None = None) -> Tensor:
+    """What the convolutions of `forward_run` make of the observations, ``[B, C, H, W]``.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("nature", (4, 84, 84), actions=2, features_dim=8)
+    >>> convolved(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4, 84, 84)).shape
+    torch.Size([3, 64, 7, 7])
+    """
+    dtype, channels_last = own["head.bias"].dtype, spec.kind == "nature" and len(observations) >= _CHANNELS_LAST_FROM
+    x = _interleaved(observations, dtype).div_(255) if channels_last else _scaled(spec, observations, dtype)
     for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
         name, seen, weight = f"body.conv{number}", x, own[f"body.conv{number}.weight"]
         if channels_last:
@@ -287,18 +304,16 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
             x = functional.conv2d(x, weight, own[f"{name}.bias"], stride).relu_()
         if record is not None:
             record.append(Layer(name, seen, x, stride, None))
-    x = x.flatten(1)
-    for name in hidden_names(spec):
-        seen, normalised = x, None
-        x = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
-        if spec.layer_norm:
-            raw, gain, shift = x, own[f"{name}.norm.weight"], own[f"{name}.norm.bias"]
-            x, mean, inverse = torch.native_layer_norm(raw, (spec.features_dim,), gain, shift, NORM_EPSILON)
-            normalised = raw, mean, inverse
-        x = x.relu_()
-        if record is not None:
-            record.append(Layer(name, seen, x, 0, normalised))
-    return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
+    return x
+
+
+def rectified(spec: NetworkSpec, own: Parameters, name: str, inputs: Tensor, raw: Tensor) -> Layer:
+    """The hidden layer whose products are ``raw`` = xWᵀ + b, ``[B, d]``, which may be used up."""
+    if not spec.layer_norm:
+        return Layer(name, inputs, raw.relu_(), 0, None)
+    gain, shift = own[f"{name}.norm.weight"], own[f"{name}.norm.bias"]
+    outputs, mean, inverse = torch.native_layer_norm(raw, (spec.features_dim,), gain, shift, NORM_EPSILON)
+    return Layer(name, inputs, outputs.relu_(), 0, (raw, mean, inverse))
 
 
 def patches(images: Tensor, size: int, stride: int) -> Tensor:
@@ -315,6 +330,15 @@ def patches(images: Tensor, size: int, stride: int) -> Tensor:
 
 def _scaled(spec: NetworkSpec, observations: Tensor, dtype: torch.dtype) -> Tensor:
     return observations.to(dtype, copy=True).div_(255) if spec.kind == "nature" else observations.to(dtype)
+
+
+def _interleaved(images: Tensor, dtype: torch.dtype) -> Tensor:
+    """``[B, C, H, W]`` with the channels last in memory: one pass for each, since torch is slow with all of them."""
+    size, channels, height, width = images.shape
+    out = torch.empty(size, height, width, channels, dtype=dtype)
+    for channel, image in enumerate(images.unbind(1)):
+        out[..., channel].copy_(image)
+    return out.permute(0, 3, 1, 2)
 
 
 def population_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -25,6 +25,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from threading import BrokenBarrierError
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from gramian.deep.batch import Batch
 from gramian.deep.compiled_update import CompiledUpdate
 from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, nothing, record
+from gramian.deep.halves import HalvedUpdate, one_thread
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
 from gramian.deep.observations import FrameStack, ObservationSpec
@@ -240,7 +242,7 @@ class HostPipeline(Pipeline):
         parts: Sequence[slice] = (),
     ) -> None:
         super().__init__(learner, replay, stack, seeds, batch_size, parts)
-        self._batch = replay.empty_batch(batch_size)
+        self._batch, self._next_batch = (replay.empty_batch(batch_size) for _ in range(2))
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
@@ -251,9 +253,14 @@ class HostPipeline(Pipeline):
         # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it
         # again costs more than the whole operation of a small network. A compiled update is one long operation.
         self._compiled = [run for run in learner.run_updates if isinstance(run, CompiledUpdate)]
-        threaded = learner.spec.kind == "nature" or len(self._compiled) == len(learner.run_updates)
+        self._halved = [run for run in learner.run_updates if isinstance(run, HalvedUpdate)]
+        threaded = len(self._compiled) + len(self._halved) == len(learner.run_updates)
         self._threads = ThreadPoolExecutor(cores(), "gramian-learner") if threaded and cores() > 1 else None
-        self._learning: list[Future[object]] = []
+        self._learning: list[Future[None]] = []
+
+    def at_work(self) -> AbstractContextManager[object]:
+        """See :meth:`Pipeline.at_work`. Where the learner has the cores, torch is not to divide the actors' work."""
+        return nullcontext() if self._threads is None else one_thread()
 
     @property
     def updates(self) -> int:
@@ -264,11 +271,12 @@ class HostPipeline(Pipeline):
         """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
         runs = self.parts[part]
         actions, chances = self._explore(agent_step)
-        if epsilon >= 1:  # in a prefill nobody needs the network
+        explores = chances[runs] < epsilon
+        if explores.all():  # as in a prefill: nobody needs the network
             return actions[runs]
         with torch.no_grad():
             greedy = self.learner.objective.masked(self._actors[part](), runs).numpy().argmax(2)
-        return np.where(chances[runs] < epsilon, actions[runs], greedy)
+        return np.where(explores, actions[runs], greedy)
 
     def _explore(self, agent_step: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Random actions, and the numbers that decide whether to take them, each ``[P, E]``."""
@@ -288,33 +296,30 @@ class HostPipeline(Pipeline):
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
+        # The learner may still be at work on the other batch.
+        self._batch, self._next_batch = self._next_batch, self._batch
+        self.replay.sample(self.seeds, self.updates, self.batch_size, out=self._batch)
         self.settle()
         self.acting.copy_(self.learner.state.online)
-        self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._batch)
 
     def learn(self) -> None:
         """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
         if self._threads is None:
             self.learner.update(self._batch)
             return
-        number = self.learner.updates + 1
+        batch, number = self._batch, self.learner.updates + 1
         for first in range(min(cores(), len(self._compiled))):
-            self._learning.append(self._threads.submit(self._learn, self._compiled[first :: cores()], number))
-        if not self._compiled:
-            for run in self.learner.run_updates:
-                # Tasks begin in the order in which they are given, so nobody waits for one that cannot begin.
-                ahead = self._threads.submit(run.look_ahead, self._batch)
-                self._learning.append(self._threads.submit(run.update, self._batch, number, ahead.result))
-
-    def _learn(self, runs: Sequence[CompiledUpdate], number: int) -> None:
-        for run in runs:
-            run.learn(self._batch, number)
+            self._learning.append(self._threads.submit(_learn, self._compiled[first :: cores()], batch, number))
+        # Tasks begin in the order in which they are given: the halves of the first run that is not done are at work.
+        for run in self._halved:
+            self._learning += [self._threads.submit(task) for task in run.tasks(batch, number)]
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
         if self._learning:
-            for run in self._learning:
-                run.result()
+            failures = [failure for task in self._learning if (failure := task.exception()) is not None]
+            if failures:  # a task whose other half has failed has a failure too, which says nothing
+                raise min(failures, key=lambda failure: isinstance(failure, BrokenBarrierError))
             self._learning = []
             self.learner.count_host_update()
 
@@ -323,6 +328,11 @@ class HostPipeline(Pipeline):
         super().close()
         if self._threads is not None:
             self._threads.shutdown()
+
+
+def _learn(runs: Sequence[CompiledUpdate], batch: Batch, number: int) -> None:
+    for run in runs:
+        run.learn(batch, number)
 
 
 class DevicePipeline(Pipeline):
