@@ -118,6 +118,33 @@ def test_the_fused_kernel_gives_the_gradient_of_the_plain_version(runs, samples,
     assert (ours - plain).norm() < 1e-6 * plain.norm()
 
 
+def test_a_compiled_update_can_hold_the_fused_operation(monkeypatch):
+    """The kernel needs a GPU; whether an update can be differentiated and compiled around it does not."""
+    calls = []
+
+    @fused.operation.register_kernel("cpu")
+    def stand_in(features, centered):
+        calls.append(centered)
+        n = features.shape[1]
+        x = features - features.mean(1, keepdim=True) if centered else features
+        return 4 / n * (x @ x.mT @ x / n - x * x.square().mean(1, keepdim=True))
+
+    seeds, arms = [0, 1, 2], [Arm("dqn"), Arm("gram", 0.1), Arm("gram", 0.2, centered=False)]
+    batch = batch_of(SPECS["mlp"], seeds, size=16)
+    states = []
+    for fits in (False, True):
+        monkeypatch.setattr(fused, "fits", lambda _features, fits=fits: fits)
+        learner = Learner(SPECS["mlp"], LearnerConfig(), seeds, arms)
+
+        def learn(learner=learner):
+            update(learner.objective, learner.adam, learner.layout, learner.state, batch)
+
+        torch.compile(learn, backend="aot_eager", fullgraph=True, dynamic=False)()
+        states.append(learner.state.online)
+    assert calls == [True, False]
+    torch.testing.assert_close(states[1], states[0])
+
+
 def test_features_in_double_precision_or_on_the_host_take_the_plain_version():
     assert not fused.fits(torch.zeros(1, 32, 512))
     assert not fused.fits(torch.zeros(1, 32, 512, dtype=torch.float64, device="meta"))

@@ -80,6 +80,13 @@ def fits(features: Tensor) -> bool:
 
 def gram_gradient(features: Tensor, *, centered: bool) -> Tensor:
     """4/n · (GX - X∘v) of features ``[G, n, d]``, see `gramian.deep.slopes`; float32, on a GPU."""
+    gradient: Tensor = operation(features, centered)
+    return gradient
+
+
+@torch.library.custom_op("gramian::gram_gradient", mutates_args=(), device_types="cuda")
+def operation(features: Tensor, centered: bool) -> Tensor:
+    """`gram_gradient` as one of torch's operations: its compiler cannot differentiate around a bare kernel."""
     runs, n, d = features.shape
     gradient = torch.empty((runs, n, d), device=features.device)
     rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
@@ -87,3 +94,8 @@ def gram_gradient(features: Tensor, *, centered: bool) -> Tensor:
         features, gradient, *features.stride(), n, d, centered, rows, COLUMNS, num_warps=4 if rows <= 32 else 8
     )
     return gradient
+
+
+@operation.register_fake
+def _(features: Tensor, _centered: bool) -> Tensor:
+    return torch.empty(features.shape, dtype=features.dtype, device=features.device)
