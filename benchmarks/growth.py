@@ -20,7 +20,7 @@ from gramian.deep.games import find_game
 from gramian.deep.memory import available_bytes
 from gramian.deep.replay import bytes_needed
 from gramian.errors import UserError
-from gramian.files import replacing
+from gramian.files import replace_text, replacing
 from gramian.progress import duration
 
 if TYPE_CHECKING:
@@ -69,12 +69,32 @@ def points(options: argparse.Namespace) -> Iterator[tuple[str, int, int]]:
     yield from (("cores", options.cores_at, count) for count in options.cores)
 
 
+class Table:
+    """A CSV of measurements. With a folder it is there after every row: who stops long work loses none of it."""
+
+    numbers = tuple(name for name in Measurement._fields if name != "parts_s")
+
+    def __init__(self, options: argparse.Namespace, name: str, columns: Sequence[str]) -> None:
+        self._path = options.out / f"{name}.csv" if options.out else None
+        self._text = io.StringIO()
+        self._writer = csv.writer(self._text, lineterminator="\n")
+        self._writer.writerow([*columns, *self.numbers])
+
+    def add(self, cells: Sequence[object], found: Measurement) -> None:
+        """Add a row: the cells, and what was measured."""
+        self._writer.writerow([*cells, *(getattr(found, name) for name in self.numbers)])
+        if self._path is not None:
+            replace_text(self._path, self.text)
+
+    @property
+    def text(self) -> str:
+        """All rows so far."""
+        return self._text.getvalue()
+
+
 def scaling(options: argparse.Namespace) -> tuple[str, str]:
     """Agent steps per second of gramian and of the emulator alone; the page and the CSV."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    numbers = [name for name in Measurement._fields if name != "parts_s"]
-    writer.writerow([*SCALING_COLUMNS, *numbers])
+    table = Table(options, "scaling", SCALING_COLUMNS)
     lines = [
         "| runs | cores | replay of a run | torch threads | agent steps/s | a run | share of the emulator | memory |",
         "|" + " ---: |" * 8,
@@ -100,11 +120,10 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
         say(lines[-1])
         for row in (ours, bare):
             for repeat, found in enumerate(row.repeats):
-                values = [getattr(found, name) for name in numbers]
-                writer.writerow([sweep, row.contestant, runs, count, work.capacity, row.threads, repeat, *values])
+                table.add([sweep, row.contestant, runs, count, work.capacity, row.threads, repeat], found)
     sized = argparse.Namespace(**{**vars(options), "capacity": grown(options, options.populations[0]).capacity})
     page = [*heading(sized), "", *lines, "", *skipped]
-    return "\n".join(page).rstrip() + "\n", text.getvalue()
+    return "\n".join(page).rstrip() + "\n", table.text
 
 
 def measured(works: Sequence[Workload], core_count: int, options: argparse.Namespace) -> list[Row]:
@@ -125,10 +144,7 @@ def steady(options: argparse.Namespace) -> tuple[str, str]:
     work = grown(options, options.populations[0])
     if reason := lacking(work, cores()):
         raise UserError(f"{work.runs} runs cannot be measured: {reason}; lower --capacity or --populations")
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    numbers = [name for name in Measurement._fields if name != "parts_s"]
-    writer.writerow([*STEADY_COLUMNS, *numbers])
+    table = Table(options, "steady", STEADY_COLUMNS)
     with ExitStack() as processes:
         row = Row("gramian", work.runs, [processes.enter_context(Worker(work))])
         row.default_threads = row.workers[0].wait().default_threads
@@ -138,14 +154,13 @@ def steady(options: argparse.Namespace) -> tuple[str, str]:
             found = row.measure(min(INTERVAL_S, options.steady), row.threads)
             elapsed_s += found.seconds
             row.repeats.append(found)
-            values = [getattr(found, name) for name in numbers]
-            writer.writerow([work.runs, work.capacity, row.threads, f"{elapsed_s:.3f}", *values])
+            table.add([work.runs, work.capacity, row.threads, f"{elapsed_s:.3f}"], found)
             say(
                 f"{elapsed_s:7.0f} s {found.rate:10,.0f} agent steps/s {found.rss_bytes / 1e9:7.2f} GB "
                 f"{found.device_bytes / 1e9:7.2f} GB on the GPU"
             )
     sized = argparse.Namespace(**{**vars(options), "capacity": work.capacity})
-    return "\n".join([*heading(sized)[:1], "", *bill(row, elapsed_s)]) + "\n", text.getvalue()
+    return "\n".join([*heading(sized)[:1], "", *bill(row, elapsed_s)]) + "\n", table.text
 
 
 def bill(row: Row, elapsed_s: float) -> list[str]:
@@ -201,8 +216,10 @@ def plot(table: Path, picture: Path) -> None:
         minutes = [float(row["elapsed_s"]) / 60 for row in rows]
         left.plot(minutes, [int(row["agent_steps"]) / float(row["seconds"]) for row in rows])
         left.set(xlabel="minutes", ylabel="agent steps/s, all runs together", ylim=(0, None))
+        left.yaxis.set_major_formatter("{x:,.0f}")
         for column, title in (("rss_bytes", "host"), ("device_bytes", "GPU")):
-            right.plot(minutes, [int(row[column]) / 1e9 for row in rows], label=title)
+            if any(amounts := [int(row[column]) / 1e9 for row in rows]):  # the GPU's where there is one
+                right.plot(minutes, amounts, label=title)
         right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, None))
         right.legend()
     with replacing(picture) as temporary:

@@ -57,6 +57,21 @@ def test_a_steady_measurement_ends_in_a_bill_and_a_picture(tmp_path, capsys):
     assert (tmp_path / "steady.png").stat().st_size > 1000
 
 
+def test_a_steady_measurement_that_is_stopped_leaves_what_it_has_measured(tmp_path, monkeypatch):
+    class Stopped(growth.Row):
+        def measure(self, seconds, threads):
+            if len(self.repeats) == 2:
+                raise KeyboardInterrupt
+            return super().measure(seconds, threads)
+
+    monkeypatch.setattr(growth, "Row", Stopped)
+    monkeypatch.setattr(growth, "INTERVAL_S", 0.05)
+    asked = ["--steady", "60", "--threads", "1", "--prefill", "64", "--out", str(tmp_path)]
+    with pytest.raises(KeyboardInterrupt):
+        training.main([*QUICK, *asked])
+    assert len(read(tmp_path / "steady.csv")) == 2
+
+
 @pytest.mark.slow
 def test_scaling_measures_what_fits_and_says_what_does_not(tmp_path, capsys):
     asked = ["--scaling", "--populations", "1", "2", "--cores", "1", "4096", "--cores-at", "2", "--prefill", "64"]
