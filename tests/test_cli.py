@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -170,3 +171,15 @@ def test_interruption_exits_130(monkeypatch, capsys):
     monkeypatch.setattr(cli, "_dispatch", interrupted)
     assert main(["demo"]) == 130
     assert capsys.readouterr().err == "gramian: interrupted\n"
+
+
+def test_a_disk_that_is_full_in_the_middle_of_the_work_gets_one_line_and_exit_code_1(monkeypatch, tmp_path, capsys):
+    pytest.importorskip("numba")
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "cell.npz"))
+
+    monkeypatch.setattr("numpy.savez", full)
+    assert main(["regression", "--quick", "--runs", "1", "--steps", "10", "--out", str(tmp_path / "out")]) == 1
+    (*_, line) = capsys.readouterr().err.strip().splitlines()
+    assert line == f"gramian: cannot write: '{tmp_path / 'cell.npz'}': no space left on device"

@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 
 """
 
 import contextlib
+import errno
 import inspect
 import io
 import os
@@ -73,6 +74,13 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
 }
 
+UNWRITABLE = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EISDIR", "ENOTDIR", "EIO")
+    if hasattr(errno, name)
+}
+"""What a disk may answer in the middle of the work."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
@@ -93,6 +101,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output, `head` say, has gone
         sys.stderr.close()
         return 0
+    except OSError as error:  # a full disk, say: what is on it is whole
+        if error.errno not in UNWRITABLE:
+            raise
+        where = f"'{error.filename}': " if error.filename else ""
+        print(f"gramian: cannot write: {where}{(error.strerror or 'failed').lower()}", file=sys.stderr)
+        return 1
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -209,6 +209,7 @@ def test_projected_runs_take_any_orthogonal_start(tmp_path, exchangeable):
         (["--tiles", "0"], "tiles is 0; it must be at least 1"),
         (["--copies", "-1"], "copies is -1; it must be at least 0"),
         (["--runs", "0"], "runs is 0; it must be at least 1"),
+        (["--estimators", "two-sample", "running"], "the arms of O(d²) run at the best setting of 'single'"),
         (["--episodes", "0"], "episodes is 0"),
         (["--step-sizes", "0"], "a step size is 0; it must be a number above 0"),
         (["--step-sizes", "0.5", "0.5"], "give at least one, each once"),

@@ -220,6 +220,8 @@ def test_the_command_prints_a_table_and_writes_tables_and_figures(tmp_path, caps
         (["--lambdas", "0"], "λ = 0 is always run as a control"),
         (["--runs", "0"], "runs is 0; it must be at least 1"),
         (["--steps", "0"], "steps is 0; it must be at least 1"),
+        (["--steps", "1" + "0" * 24], "GB are free; lower --steps, --runs or --threads"),
+        (["--runs", "1" + "0" * 12], "runs is 1,000,000,000,000; it must be at most 1,000,000"),
         (["--alpha", "0"], "alpha is 0; it must be a number above 0"),
         (["--rhos", "1.5"], "rho is 1.5; a correlation"),
         (["--beta", "2"], "beta is 2; it must lie in (0, 1]"),

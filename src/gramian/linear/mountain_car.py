@@ -76,6 +76,11 @@ class MountainCar(SweepOptions):
         for estimator in self.estimators:
             if estimator not in ESTIMATORS or estimator == "none":
                 raise unknown("estimator", estimator, [name for name in ESTIMATORS if name != "none"])
+        if self.costly and "single" not in self.estimators:
+            raise UserError(
+                f"estimators are {', '.join(self.estimators)}; the arms of O(d²) run at the best setting of 'single': "
+                "add it, or give --no-costly"
+            )
         for lambdas in (self.lambdas, self.control_lambdas, self.full_lambdas):
             check_lambdas(lambdas)
         for copies in self.copies:

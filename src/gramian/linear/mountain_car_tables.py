@@ -9,7 +9,7 @@ from gramian.linear.arms import Arm
 from gramian.linear.kernels import Floats
 from gramian.linear.mountain_car import EARLY, LATE, Case, Outcome, Results
 from gramian.linear.statistics import bootstrap_interval, cross_fitted_best, halves, mean_and_error, share_within
-from gramian.linear.tables import Value, plus_minus, text_table, write_csv
+from gramian.linear.tables import Value, plus_minus, text_table, three_digits, write_csv
 
 WITHIN = 1.1
 """A step size does well where the mean steps are at most this many times the best."""
@@ -30,7 +30,7 @@ class Interval:
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{three_digits(self.value)} [{three_digits(self.low)}, {three_digits(self.high)}]"
 
 
 @dataclass(frozen=True)

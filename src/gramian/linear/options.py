@@ -7,6 +7,9 @@ from gramian.errors import UserError, unknown
 from gramian.linear.arms import INITIALISATIONS, check_beta
 from gramian.linear.sweep import check_threads
 
+MOST_RUNS = 1_000_000
+"""Far more than any error bar needs, and few enough to list."""
+
 
 @dataclass(frozen=True)
 class SweepOptions:
@@ -27,6 +30,8 @@ class SweepOptions:
 
     def __post_init__(self) -> None:
         self.check_positive("runs")
+        if self.runs > MOST_RUNS:
+            raise UserError(f"runs is {self.runs:,}; it must be at most {MOST_RUNS:,}")
         check_beta(self.beta)
         if self.init not in INITIALISATIONS:
             raise unknown("initialisation", self.init, INITIALISATIONS)

@@ -1,5 +1,6 @@
 """The paper's stochastic linear regression, with the controls that tell decorrelation from a larger step size."""
 
+import math
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.errors import UserError
+from gramian.host_memory import available_host_bytes
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_lambdas, initial_transform
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.least_squares import regression_block
@@ -121,7 +123,7 @@ def record_points(steps: int) -> Integers:
     >>> record_points(10).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 10]
     """
-    decades = np.log10(steps)
+    decades = math.log10(steps)
     points = np.rint(np.logspace(0, decades, int(12 * decades) + 2)).astype(np.int64)
     return np.unique(np.concatenate([[0], points, [steps]]))
 
@@ -233,8 +235,23 @@ def _combine(blocks: list[Arrays], name: str) -> Floats:
         return np.stack([mean, np.sqrt(square / (total - 1) / total)])
 
 
+def check_memory(options: Regression) -> None:
+    """Raise `UserError` where the data of the runs that are computed at a time do not fit into memory.
+
+    Every thread has a block of runs: two samples of two inputs a step, uncorrelated and correlated.
+    """
+    runs, real = min(options.runs, BLOCK_RUNS), np.dtype(np.float64).itemsize
+    needed = check_threads(options.threads) * 4 * len(BEST) * options.steps * runs * real
+    if needed > (free := available_host_bytes()):
+        raise UserError(
+            f"not enough memory for {options.steps:,} steps: {needed / 1e9:,.1f} GB are needed and "
+            f"{free / 1e9:,.1f} GB are free; lower --steps, --runs or --threads"
+        )
+
+
 def compute(options: Regression) -> Results:
     """Run what is missing in the folder of ``options`` and gather everything."""
+    check_memory(options)
     configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
     cells = Cells(options.out, {"command": "regression", **configuration})
     blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]

@@ -82,7 +82,7 @@ class Cells:
             with np.load(path, allow_pickle=False) as archive:
                 return dict(archive)
         except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise UserError(f"cannot read the cell '{path}': {error}; remove it and run again") from error
+            raise UserError(f"cannot read the cell '{path}', it is damaged; remove it and run again") from error
 
     def _path(self, name: str) -> Path:
         return self._cells / f"{name}.npz"
