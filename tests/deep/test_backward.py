@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from threading import BrokenBarrierError
 
 import pytest
 import torch
@@ -125,12 +124,12 @@ def test_a_run_of_atari_s_full_network_is_updated_to_the_same_bits_alone_and_amo
         assert torch.equal(one.state.online[0], together.state.online[seed])
 
 
-def test_a_half_that_fails_does_not_leave_the_other_waiting():
+def test_a_piece_that_fails_does_not_leave_the_other_thread_waiting():
     (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("gram-unbiased", 0.1)]).run_updates
     with ThreadPoolExecutor(2) as threads:  # the penalty needs four samples
         tasks = [threads.submit(task) for task in run.tasks(batch_of(SPECS["nature"], [0], size=2), 1)]
-        failures = {type(task.exception()) for task in tasks}
-    assert failures == {ValueError, BrokenBarrierError}
+        failures = [task.exception() for task in tasks]
+    assert sorted(type(failure).__name__ for failure in failures) == ["NoneType", "ValueError"]
 
 
 def test_a_run_that_diverged_keeps_its_state_and_its_mark():

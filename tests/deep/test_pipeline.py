@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import replace
 from itertools import pairwise
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -94,6 +95,20 @@ def test_an_atari_population_learns_the_same_bits_in_threads_as_without(monkeypa
     assert threaded.updates == in_turn.updates
     for name, tensor in in_turn.learner.state_dict().items():
         assert torch.equal(threaded.learner.state_dict()[name], tensor), name
+
+
+@pytest.mark.parametrize(
+    ("halved", "usable", "places"), [(True, {3, 5}, [{3}, {5}]), (True, {1, 3, 5}, []), (False, {3, 5}, [])]
+)
+def test_two_threads_that_share_updates_and_two_cores_have_one_each(monkeypatch, halved, usable, places):
+    taken = []
+    monkeypatch.setattr(pipeline.os, "sched_getaffinity", lambda _: usable, raising=False)
+    monkeypatch.setattr(pipeline.os, "sched_setaffinity", lambda _, place: taken.append(place), raising=False)
+    together = Barrier(2)
+    with pipeline.learner_threads(halved) as threads:
+        for task in [threads.submit(together.wait) for _ in range(2)]:
+            task.result()
+    assert sorted(taken, key=min) == places
 
 
 def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):

@@ -8,13 +8,17 @@ divide by samples, and the rest by what lies side by side in memory:
 | convolutions, forwards | samples |
 | hidden layer, forwards | features |
 | TD errors, penalty, ∂φ | not at all: they are small, and the penalty is one of the whole batch |
-| hidden layer, backwards | inputs, and for the gradient of its weights features |
+| hidden layer, backwards | inputs |
+| gradient of its weights | features |
 | convolutions, backwards | samples; the gradients of both halves are added up |
 | Adam | parameters |
 
-There are two halves whatever the number of threads, so that a run is the same run on any number of cores. Each half
-has one thread: divided further by torch, the order of a sum would depend on the cores, and threads would wait for each
-other within every single operation.
+Each half of each line is a piece of work by itself, which waits for the pieces that it needs and for no others. Threads
+take one piece after the other: whoever has lost his core to the actors or to an emulator does the fewer of them.
+
+There are two halves whatever the number of threads, and sums over them have an order, so that a run is the same run on
+any number of cores. A piece has one thread: divided further by torch, the order of a sum would depend on the cores, and
+threads would wait for each other within every single operation.
 """
 
 import math
@@ -23,6 +27,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -98,12 +103,51 @@ class _Work:
     """Of the new weights, in each half."""
 
 
-Step = tuple[Callable[[int], None], Callable[[], None]]
-"""What both halves do at the same time, and what one of them then does for both."""
+class _Piece:
+    """Some work of an update, to be done after some other pieces."""
+
+    def __init__(self, work: Callable[[], None], needs: Sequence["_Piece"] = ()) -> None:
+        self.work, self.done, self._needs = work, False, needs
+
+    @property
+    def ready(self) -> bool:
+        return all(piece.done for piece in self._needs)
+
+
+class _Plan:
+    """Pieces for any number of threads, each after those that it needs."""
+
+    def __init__(self, pieces: list[_Piece]) -> None:
+        self._left, self._changed = pieces, threading.Condition()
+
+    def work(self) -> None:
+        """Do one piece after the other, always the first that is ready, until none is left."""
+        try:
+            with one_thread(), torch.inference_mode():
+                while (piece := self._next()) is not None:
+                    piece.work()
+                    with self._changed:
+                        piece.done = True
+                        self._changed.notify_all()
+        except BaseException:
+            with self._changed:  # nobody is to wait for what does not come
+                self._left.clear()
+                self._changed.notify_all()
+            raise
+
+    def _next(self) -> _Piece | None:
+        with self._changed:
+            while self._left:
+                piece = next((piece for piece in self._left if piece.ready), None)
+                if piece is not None:
+                    self._left.remove(piece)
+                    return piece
+                self._changed.wait()
+        return None
 
 
 class HalvedUpdate(RunUpdate):
-    """A `RunUpdate` of Atari's network in two halves.
+    """A `RunUpdate` of Atari's network in pieces, two halves of everything that is long.
 
     Examples
     --------
@@ -142,34 +186,16 @@ class HalvedUpdate(RunUpdate):
         self._small = self._first_share, gradient[sum(sizes) + self._gradient["body.fc1.weight"].numel() :]
 
     def update(self, batch: Batch, number: int) -> Losses:
-        """See :meth:`RunUpdate.update`: both halves in this thread."""
-        with one_thread(), torch.inference_mode():
-            work = self._begin(batch, number)
-            for step, then in self._steps(work):
-                for half in HALVES:
-                    step(half)
-                then()
+        """See :meth:`RunUpdate.update`: all pieces in this thread."""
+        work = self._begin(batch, number)
+        _Plan(self._pieces(work)).work()
         return work.losses
 
-    @torch.inference_mode()
     def tasks(self, batch: Batch, number: int) -> list[Callable[[], None]]:
-        """An `update` for two threads, one task for each; they wait for each other."""
-        steps = [(step, threading.Barrier(len(HALVES), then)) for step, then in self._steps(self._begin(batch, number))]
-        return [partial(self.work, steps, half) for half in HALVES]
+        """An `update` for two threads, one task for each; it is done when both are."""
+        return [_Plan(self._pieces(self._begin(batch, number))).work] * len(HALVES)
 
-    @staticmethod
-    def work(steps: Sequence[tuple[Callable[[int], None], threading.Barrier]], half: int) -> None:
-        """Do one half of an update, and wait for the other half where both meet."""
-        try:
-            with one_thread(), torch.inference_mode():
-                for step, meeting in steps:
-                    step(half)
-                    meeting.wait()
-        except BaseException:
-            for _, meeting in steps:  # the other half need not wait
-                meeting.abort()
-            raise
-
+    @torch.inference_mode()
     def _begin(self, batch: Batch, number: int) -> _Work:
         own = self._own(batch)
         states, next_states = own.observations[0], own.next_observations[0]
@@ -190,29 +216,37 @@ class HalvedUpdate(RunUpdate):
         inputs, raw = (weight.new_empty(count, size) for size in (weight.shape[1], len(weight)))
         return _Pass(own, observations, inputs, raw, records)
 
-    def _steps(self, work: _Work) -> list[Step]:
+    def _pieces(self, work: _Work) -> list[_Piece]:
         passes = [work.target, work.online, *([] if work.chooser is None else [work.chooser])]
-        return [
-            (partial(self._look, passes), _nothing),
-            (partial(self._weigh, passes), partial(self._meet, work)),
-            (partial(self._descend, work), _nothing),
-            (partial(self._convolve, work), partial(self._add_up, work)),
-            (partial(self._step, work), partial(self._check, work)),
+        looks = [[_Piece(partial(self._look, seen, half)) for half in HALVES] for seen in passes]
+        weighs = [
+            _Piece(partial(self._weigh, seen, half), look)
+            for seen, look in zip(passes, looks, strict=True)
+            for half in HALVES
         ]
+        meet = _Piece(partial(self._meet, work), weighs)
+        descents = [_Piece(partial(self._descend, work, half), [meet]) for half in HALVES]
+        convolutions = [_Piece(partial(self._convolve, work, half), descents) for half in HALVES]
+        weights = [_Piece(partial(self._differentiate_weights, work, half), [meet]) for half in HALVES]
+        add_up = _Piece(partial(self._add_up, work), [*convolutions, *weights])
+        steps = [_Piece(partial(self._step, work, half), [add_up]) for half in HALVES]
+        check = _Piece(partial(self._check, work), steps)
+        # What others wait for comes first; the gradients of the weights fill the gaps.
+        return [*chain(*looks), *weighs, meet, *descents, *convolutions, *weights, add_up, *steps, check]
 
-    def _look(self, passes: Sequence[_Pass], half: int) -> None:
+    def _look(self, seen: _Pass, half: int) -> None:
         """The convolutions, forwards."""
-        for own, observations, inputs, _, records in passes:
-            samples = _halves(len(observations))[half]
-            seen = convolved(self._objective.spec, own, observations[samples], records[half])
-            inputs[samples].view(seen.shape).copy_(seen)
+        own, observations, inputs, _, records = seen
+        samples = _halves(len(observations))[half]
+        outputs = convolved(self._objective.spec, own, observations[samples], records[half])
+        inputs[samples].view(outputs.shape).copy_(outputs)
 
-    def _weigh(self, passes: Sequence[_Pass], half: int) -> None:
+    def _weigh(self, seen: _Pass, half: int) -> None:
         """The hidden layer, forwards."""
+        own, _, inputs, raw, _ = seen
         features = self._features[half]
-        for own, _, inputs, raw, _ in passes:
-            weight, bias = own["body.fc1.weight"][features], own["body.fc1.bias"][features]
-            torch.addmm(bias, inputs, weight.mT, out=raw[:, features])
+        weight, bias = own["body.fc1.weight"][features], own["body.fc1.bias"][features]
+        torch.addmm(bias, inputs, weight.mT, out=raw[:, features])
 
     def _meet(self, work: _Work) -> None:
         """The loss of the whole batch, and backwards as far as the hidden layer."""
@@ -233,8 +267,12 @@ class HalvedUpdate(RunUpdate):
 
     def _descend(self, work: _Work, half: int) -> None:
         """The hidden layer, backwards."""
-        features, columns = self._features[half], _halves(work.lower_slope.shape[1])[half]
+        columns = _halves(work.lower_slope.shape[1])[half]
         torch.mm(work.slope, self._online["body.fc1.weight"][:, columns], out=work.lower_slope[:, columns])
+
+    def _differentiate_weights(self, work: _Work, half: int) -> None:
+        """The gradient of the hidden layer's weights."""
+        features = self._features[half]
         weight = self._gradient["body.fc1.weight"][features]
         torch.mm(work.slope[:, features].mT, work.online.inputs, out=weight)
         work.norms[half] = torch.linalg.vector_norm(weight).item()
@@ -268,7 +306,3 @@ class HalvedUpdate(RunUpdate):
 
 def _halves(size: int) -> tuple[slice, slice]:
     return slice(0, size // 2), slice(size // 2, size)
-
-
-def _nothing() -> None:
-    """What is left to do for both halves where each has done its own."""
