@@ -74,7 +74,7 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
 }
 
-UNWRITABLE = {
+REFUSALS = {
     getattr(errno, name)
     for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EISDIR", "ENOTDIR", "EIO")
     if hasattr(errno, name)
@@ -102,10 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, say: what is on it is whole
-        if error.errno not in UNWRITABLE:
+        if error.errno is None or error.errno not in REFUSALS:
             raise
         where = f"'{error.filename}': " if error.filename else ""
-        print(f"gramian: cannot write: {where}{(error.strerror or 'failed').lower()}", file=sys.stderr)
+        print(f"gramian: {where}{os.strerror(error.errno).lower()}", file=sys.stderr)
         return 1
 
 

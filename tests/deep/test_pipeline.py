@@ -21,6 +21,7 @@ from gramian.deep.observations import FrameStack, ObservationSpec
 from gramian.deep.pipeline import HostPipeline, Transition
 from gramian.deep.trainer import Trainer, make_environments
 
+GAMES = [("minatar/breakout", "minatar"), ("breakout", "author")]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
@@ -35,6 +36,14 @@ def config(envs_per_run=1, game="minatar/breakout", preset="minatar"):
         target_period_agent_steps=40,
     )
     return Config(preset, settings, population([game], [Arm("dqn"), Arm("gram", 0.1)], [0, 1]))
+
+
+def short(game, preset):
+    settings = config(game=game, preset=preset)
+    if preset != "author":
+        return settings
+    # Atari's network is large: two runs, and few steps
+    return replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
 
 
 def trained(settings, environments=None, dtype=torch.float64, **options):
@@ -57,11 +66,9 @@ def divided(settings):
     )
 
 
-@pytest.mark.parametrize(("game", "preset"), [("minatar/breakout", "minatar"), ("breakout", "author")])
+@pytest.mark.parametrize(("game", "preset"), GAMES)
 def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset):
-    settings = config(game=game, preset=preset)
-    if preset == "author":  # whose network is large
-        settings = replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
+    settings = short(game, preset)
     whole, episodes = trained(settings)
     parts, same = trained(settings, divided(settings))
     assert same == episodes
@@ -71,22 +78,9 @@ def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset
 
 
 @pytest.mark.parametrize("available", [2, 3])
-def test_a_minatar_population_learns_the_same_bits_in_threads_as_without(monkeypatch, available):
-    settings = config()
-    monkeypatch.setattr(pipeline, "cores", lambda: 1)
-    in_turn, episodes = trained(settings, dtype=torch.float32)
-    monkeypatch.setattr(pipeline, "cores", lambda: available)
-    threaded, same = trained(settings, dtype=torch.float32)
-    assert same == episodes
-    assert threaded.updates == in_turn.updates
-    for name, tensor in in_turn.learner.state_dict().items():
-        assert torch.equal(threaded.learner.state_dict()[name], tensor), name
-
-
-@pytest.mark.parametrize("available", [2, 3])
-def test_an_atari_population_learns_the_same_bits_in_threads_as_without(monkeypatch, available):
-    settings = config(game="breakout", preset="author")
-    settings = replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
+@pytest.mark.parametrize(("game", "preset"), GAMES)
+def test_a_population_learns_the_same_bits_in_threads_as_without(monkeypatch, game, preset, available):
+    settings = short(game, preset)
     monkeypatch.setattr(pipeline, "cores", lambda: 1)
     in_turn, episodes = trained(settings, dtype=torch.float32)
     monkeypatch.setattr(pipeline, "cores", lambda: available)
@@ -186,8 +180,7 @@ def test_graphed_updates_give_the_weights_of_eager_ones(execution):
 
 @needs_cuda
 def test_tf32_rounds_products_and_nothing_else():
-    settings = config(game="breakout", preset="author")
-    settings = replace(settings, runs=settings.runs[::2], settings=replace(settings.settings, frames=520))
+    settings = short("breakout", "author")
     weights = {}
     for tf32 in (True, False):
         chosen = replace(settings, settings=replace(settings.settings, tf32=tf32))

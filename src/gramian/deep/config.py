@@ -44,8 +44,8 @@ class Settings:
     layer_norm: bool = False
     """Normalise the hidden layers before their rectifier."""
     tf32: bool = False
-    """Let a GPU round the factors of its matrix products to TF32; penalties and measures are computed in float64 then.
-    An update of Atari's network takes half the time. A CPU does not know it."""
+    """Let a GPU round the factors of its matrix products to TF32, those of penalties and measures excepted. An update
+    of Atari's network takes half the time. A CPU does not know it."""
 
     gamma: float = 0.99
     """Discount of one agent step."""
