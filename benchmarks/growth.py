@@ -220,7 +220,7 @@ def plot(table: Path, picture: Path) -> None:
         for column, title in (("rss_bytes", "host"), ("device_bytes", "GPU")):
             if any(amounts := [int(row[column]) / 1e9 for row in rows]):  # the GPU's where there is one
                 right.plot(minutes, amounts, label=title)
-        right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, None))
+        right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, 1.1 * right.get_ylim()[1]))
         right.legend()
     with replacing(picture) as temporary:
         figure.savefig(temporary, dpi=150)
