@@ -115,23 +115,16 @@ def test_the_fused_kernel_gives_the_gradient_of_the_plain_version(runs, samples,
     assert fused.fits(single)
     function = torch.compile(slopes.gram, fullgraph=True, dynamic=False) if compiled else slopes.gram
     ours = function(single, centered=centered).gradient.cpu()
-    assert (ours - plain).norm() < 1e-6 * plain.norm()
+    assert (ours - plain).norm() < 2e-6 * plain.norm()
 
 
 def test_a_compiled_update_can_hold_the_fused_operation(monkeypatch):
     """The kernel needs a GPU; whether an update can be differentiated and compiled around it does not."""
-    calls = []
-
-    @fused.operation.register_kernel("cpu")
-    def stand_in(features, centered):
-        calls.append(centered)
-        n = features.shape[1]
-        x = features - features.mean(1, keepdim=True) if centered else features
-        return 4 / n * (x @ x.mT @ x / n - x * x.square().mean(1, keepdim=True))
-
     seeds, arms = [0, 1, 2], [Arm("dqn"), Arm("gram", 0.1), Arm("gram", 0.2, centered=False)]
     batch = batch_of(SPECS["mlp"], seeds, size=16)
-    states = []
+    states, calls = [], []
+    ask = fused.gram_gradient
+    monkeypatch.setattr(fused, "gram_gradient", lambda x, centered: calls.append(centered) or ask(x, centered=centered))
     for fits in (False, True):
         monkeypatch.setattr(fused, "fits", lambda _features, fits=fits: fits)
         learner = Learner(SPECS["mlp"], LearnerConfig(), seeds, arms)

@@ -14,12 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gramian.penalties import prepared
+
 AVAILABLE = find_spec("triton") is not None
 """Triton comes with the builds of torch that know CUDA."""
 MOST_SAMPLES = 128
 """More do not fit into the registers of a program."""
-COLUMNS = 64
-"""Features that a program has in hand at a time."""
+COLUMNS = 16
+"""Features whose gradient a program makes, the fewest that a product takes: with more programs all are done sooner."""
+LEAST_CAPABILITY = (8, 0)
+"""Of a GPU whose units multiply TF32, and whose memory on the chip is large enough for the tiles."""
+TILE = 4096
+"""Numbers that a program has in hand at a time. Few large steps: each waits for the one before it."""
 
 if AVAILABLE:
     import triton
@@ -46,12 +52,13 @@ if AVAILABLE:
     def _gram_gradient(
         features: tl.tensor, gradient: tl.tensor,
         stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
-        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
+        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
+        rows: tl.constexpr, step: tl.constexpr, columns: tl.constexpr,
     ) -> None:  # fmt: skip
         run, own = tl.program_id(0).to(tl.int64), tl.program_id(1) * columns
         products = tl.zeros((rows, rows), dtype=tl.float32)
-        for first in range(0, d, columns):
-            x = _columns(features, run, first, stride_run, stride_sample, stride_feature, n, d, centered, rows, columns)
+        for first in range(0, d, step):
+            x = _columns(features, run, first, stride_run, stride_sample, stride_feature, n, d, centered, rows, step)
             # three products of TF32 parts: as exact as one of float32, on the units that are made for products
             products = tl.dot(x, tl.trans(x), products, input_precision="tf32x3")
         x = _columns(features, run, own, stride_run, stride_sample, stride_feature, n, d, centered, rows, columns)
@@ -84,16 +91,29 @@ def gram_gradient(features: Tensor, *, centered: bool) -> Tensor:
     return gradient
 
 
+def plain(features: Tensor, centered: bool) -> Tensor:
+    """The same in several operations, where there are no units for products of TF32."""
+    x = prepared(features, centered)
+    n = x.shape[-2]
+    return (4 / n * (x @ x.mT @ x / n - x * x.square().mean(-2, keepdim=True))).contiguous()
+
+
 @torch.library.custom_op("gramian::gram_gradient", mutates_args=(), device_types="cuda")
 def operation(features: Tensor, centered: bool) -> Tensor:
     """`gram_gradient` as one of torch's operations: its compiler cannot differentiate around a bare kernel."""
+    if torch.cuda.get_device_capability(features.device) < LEAST_CAPABILITY:
+        return plain(features, centered)
     runs, n, d = features.shape
     gradient = torch.empty((runs, n, d), device=features.device)
     rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
     _gram_gradient[(runs, -(-d // COLUMNS))](
-        features, gradient, *features.stride(), n, d, centered, rows, COLUMNS, num_warps=4 if rows <= 32 else 8
-    )
+        features, gradient, *features.stride(), n, d, centered, rows, min(128, TILE // rows), COLUMNS,
+        num_warps=2 if rows <= 32 else 8,
+    )  # fmt: skip
     return gradient
+
+
+operation.register_kernel("cpu")(plain)
 
 
 @operation.register_fake

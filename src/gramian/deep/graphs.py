@@ -108,7 +108,7 @@ def compare(device: torch.device, updates: int = 10, execution: Execution = "com
     torch.backends.cuda.matmul.allow_tf32 = False
     try:
         eager, graphed = (Learner(spec, LearnerConfig(), [0, 1, 2], arms, device=device) for _ in range(2))
-        batch = _random_batch(spec, len(arms), device, number=0)
+        batch = random_batch(spec, len(arms), device, number=0)
         launch = record(
             lambda: update(graphed.objective, graphed.adam, graphed.layout, graphed.state, batch),
             graphed.state,
@@ -116,7 +116,7 @@ def compare(device: torch.device, updates: int = 10, execution: Execution = "com
             compiled=execution == "compiled",
         )
         for number in range(updates):
-            fresh = _random_batch(spec, len(arms), device, number)
+            fresh = random_batch(spec, len(arms), device, number)
             for place, values in zip(batch, fresh, strict=True):
                 place.copy_(values)
             eager.update(batch)
@@ -129,7 +129,8 @@ def compare(device: torch.device, updates: int = 10, execution: Execution = "com
         torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
-def _random_batch(spec: NetworkSpec, runs: int, device: torch.device, number: int) -> Batch:
+def random_batch(spec: NetworkSpec, runs: int, device: torch.device, number: int) -> Batch:
+    """A batch of 32 that is a function of ``number``; pixels at random, so of frames alone."""
     generator = torch.Generator().manual_seed(number)
     shape = (runs, 32)
     looks = [torch.randint(0, 256, (*shape, *spec.observation_shape), generator=generator) for _ in range(2)]
