@@ -400,7 +400,7 @@ def pilot(study: str, arm: str = "gram (0.082)") -> str:
         [f"`{name}`", *(f"{norm:.2f} (× {ratio:.2f})" for norm, ratio in zip(*rows, strict=True)), f"{miss:.3f}"]
         for name, *rows, miss in zip(grid.arms, norms, ratios, misses, strict=True)
     ]
-    return table(["arm", *grid.titles, "mean", "sum of squared log-ratios"], lines)
+    return table(["arm", *grid.titles, "geometric mean", "sum of squared log-ratios"], lines)
 
 
 def norms(study: str, again: str) -> str:

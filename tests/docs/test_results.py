@@ -144,7 +144,7 @@ def test_a_pilot_shows_how_far_each_arm_is_from_the_norm_of_gram(results):
         "\n".join(["game,arm,seed,state,training_norm", *lines]) + "\n"
     )
     found = results.pilot("atari").splitlines()
-    assert found[0] == "| arm | Pong | Qbert | mean | sum of squared log-ratios |"
+    assert found[0] == "| arm | Pong | Qbert | geometric mean | sum of squared log-ratios |"
     assert found[3] == "| `norm (0.5)` | 2.00 (× 2.00) | 2.00 (× 0.50) | 2.00 (× 1.00) | 0.961 |"
 
 
