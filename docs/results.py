@@ -4,8 +4,10 @@ Run it as ``python docs/results.py`` after a result has changed. Of a study that
 ``--report FOLDER`` takes the figures of the page from a report of MinAtar's study too, in 256 colours.
 
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report``; that of MinAtar
-also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``. Intervals are 95 %
-percentile intervals of the stratified bootstrap over seeds; differences are of pairs of the same game and seed.
+also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``, and in ``million``
+the same tables of the runs that repeat some of its games; that of Atari ``features.csv`` of its pilot, as
+``pilot.csv``. Intervals are 95 % percentile intervals of the stratified bootstrap over seeds, or Student's where it is
+said; differences are of pairs of the same game and seed.
 """
 
 import argparse
@@ -28,12 +30,14 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 Row = dict[str, str]
 
-BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm")}
+BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (0.082)", "norm")}
 """What the arms of each study are compared with, in turn."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
 CONTRASTS = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
 """Arms whose features are compared, each with the one after it."""
+REPETITION = "minatar/million"
+"""Some of MinAtar's games anew, with the same arms and seeds."""
 FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
@@ -197,6 +201,66 @@ def both(study: str) -> str:
     return table(["game", "less `dqn`", "less `norm (matched)`", "found 4 times of 5"], lines)
 
 
+def repetition(study: str, again: str) -> list[list[Row]]:
+    """Scores of a study in the games that it was repeated in, and of its repetition; nothing while one is missing."""
+    first, second = (read(RESULTS / one / "scores.csv") for one in (study, again))
+    games = {row["game"] for row in second}
+    return [[row for row in first if row["game"] in games], second] if first and second else []
+
+
+def repeated(study: str, again: str) -> str:
+    """Every arm less DQN and less `norm (matched)`, with Student's intervals, in a study and in its repetition."""
+    if not (found := repetition(study, again)):
+        return awaited(RESULTS / again / "scores.csv")
+    finals = [Grid(rows, "final_score") for rows in found]
+    percents = [final.relative(learned(rows)) for final, rows in zip(finals, found, strict=True)]
+    others = ("dqn", "norm (matched)")
+
+    def differences(arm: str, grids: Sequence[Grid], games: slice) -> list[str]:
+        return [
+            "–"
+            if arm == other
+            else interval_text(student((grid.values[arm] - grid.values[other])[:, games]), sign=True)
+            for other in others
+            for grid in grids
+        ]
+
+    arms = [arm for arm in finals[1].arms if arm != "dqn"]
+    lines = [
+        [f"{game}, `{arm}`", *differences(arm, finals, slice(at, at + 1))]
+        for at, game in enumerate(finals[1].titles)
+        for arm in arms
+    ]
+    lines += [[f"together, %, `{arm}`", *differences(arm, percents, slice(None))] for arm in arms]
+    sets = ("first runs", "repeated")
+    return table(["game, arm", *(f"less `{other}`, {one}" for other in others for one in sets)], lines)
+
+
+def repeated_both(study: str, again: str) -> str:
+    """`gram` and `decor` as one arm in a study, in its repetition, and in the mean of the two, seed by seed."""
+    if not (found := repetition(study, again)):
+        return awaited(RESULTS / again / "scores.csv")
+    finals = [Grid(rows, "final_score") for rows in found]
+    scales = [learned(rows) for rows in found]
+    others = ("dqn", "norm (matched)")
+
+    def differences(games: slice, scales: Sequence[Array | float]) -> list[str]:
+        cells = []
+        for other in others:
+            both = [np.mean([final.values[arm] for arm in PENALISED], axis=0) for final in finals]
+            sets = [
+                ((mean - final.values[other]) / scale)[:, games]
+                for mean, final, scale in zip(both, finals, scales, strict=True)
+            ]
+            cells += [interval_text(student(one), sign=True) for one in (*sets, np.mean(sets, axis=0))]
+        return cells
+
+    lines = [[game, *differences(slice(at, at + 1), (1.0, 1.0))] for at, game in enumerate(finals[1].titles)]
+    lines.append(["together, %", *differences(slice(None), [scale / 100.0 for scale in scales])])
+    sets = ("first runs", "repeated", "mean of both")
+    return table(["game", *(f"less `{other}`, {one}" for other in others for one in sets)], lines)
+
+
 def student(differences: Array) -> Interval:
     """Mean over seeds and games of differences ``[S, G]``, with Student's 95 % interval."""
     error, freedom = standard_error(differences)
@@ -322,19 +386,46 @@ def pictures(study: str, names: dict[str, str]) -> str:
     return "\n".join(there) or f"*Not yet run: awaits figures of the report of `{study}`.*\n"
 
 
-def norms(study: str) -> str:
-    """Rank correlation of feature norm and final score over the arms' means, game by game."""
-    paths = [RESULTS / study / name for name in ("scores.csv", "features.csv")]
-    if not all(path.exists() for path in paths):
-        return awaited(*(path for path in paths if not path.exists()))
-    final, norm = (
-        Grid(read(path), column) for path, column in zip(paths, ("final_score", "training_norm"), strict=True)
-    )
-    lines = []
-    for at, game in enumerate(final.titles):
-        pairs = [[np.nanmean(grid.values[arm][:, at]) for arm in final.arms] for grid in (norm, final)]
-        lines.append([game, f"{scipy.stats.spearmanr(*pairs).statistic:.2f}".replace("-", "−")])
-    return table(["game", f"rank correlation over {len(final.arms)} arms"], lines)
+def pilot(study: str, arm: str = "gram (0.082)") -> str:
+    """Feature norms of the arms of a pilot, each with its ratio to that of one arm; a geometric mean over the games."""
+    path = RESULTS / study / "pilot.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    grid = Grid(found, "training_norm")
+    norms = np.stack([np.exp(np.nanmean(np.log(grid.values[name]), axis=0)) for name in grid.arms])
+    norms = np.column_stack([norms, np.exp(np.log(norms).mean(axis=1))])
+    ratios = norms / norms[grid.arms.index(arm)]
+    misses = (np.log(ratios[:, :-1]) ** 2).sum(axis=1)
+    lines = [
+        [f"`{name}`", *(f"{norm:.2f} (× {ratio:.2f})" for norm, ratio in zip(*rows, strict=True)), f"{miss:.3f}"]
+        for name, *rows, miss in zip(grid.arms, norms, ratios, misses, strict=True)
+    ]
+    return table(["arm", *grid.titles, "geometric mean", "sum of squared log-ratios"], lines)
+
+
+def norms(study: str, again: str) -> str:
+    """Rank correlation of feature norm and final score over the arms' means, game by game, and in the repetition."""
+    if not (first := ranked(study)):
+        return awaited(*(RESULTS / study / name for name in ("scores.csv", "features.csv")))
+    second = ranked(again)
+    lines = [
+        [game, *(f"{found[game]:.2f}".replace("-", "−") if game in found else "–" for found in (first, second))]
+        for game in first
+    ]
+    return table(["game", "rank correlation over the arms", "repeated"], lines)
+
+
+def ranked(study: str) -> dict[str, float]:
+    """Rank correlation of feature norm and final score over the arms' means, by the game's name; none where not run."""
+    rows = [read(RESULTS / study / name) for name in ("scores.csv", "features.csv")]
+    if not all(rows):
+        return {}
+    final, norm = (Grid(own, column) for own, column in zip(rows, ("final_score", "training_norm"), strict=True))
+    means = [{arm: np.nanmean(grid.values[arm], axis=0) for arm in final.arms} for grid in (norm, final)]
+    return {
+        game: float(scipy.stats.spearmanr(*([mean[arm][at] for arm in final.arms] for mean in means)).statistic)
+        for at, game in enumerate(final.titles)
+    }
 
 
 def growths(study: str) -> str:
@@ -371,9 +462,13 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-chosen": lambda: chosen("minatar"),
         "minatar-chance": lambda: against("minatar", "gram", ["decor"]),
         "minatar-both": lambda: both("minatar"),
-        "minatar-norms": lambda: norms("minatar"),
+        "minatar-norms": lambda: norms("minatar", REPETITION),
         "minatar-growths": lambda: growths("minatar"),
         "minatar-feature-differences": lambda: feature_differences("minatar"),
+        "atari-pilot": lambda: pilot("atari"),
+        "minatar-repeated": lambda: repeated("minatar", REPETITION),
+        "minatar-repeated-both": lambda: repeated_both("minatar", REPETITION),
+        "minatar-repeated-features": lambda: feature_differences(REPETITION),
     }
     for study, baselines in BASELINES.items():
         made[f"{study}-kappas"] = lambda study=study: kappas(study)  # type: ignore[misc]

@@ -24,12 +24,12 @@ def results(tmp_path, monkeypatch):
     return module
 
 
-def write_scores(results):
-    folder = results.RESULTS / "minatar"
+def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/freeway"), arms=ARMS):
+    folder = results.RESULTS / study
     folder.mkdir(parents=True)
     lines = ["game,arm,seed,state,final_score,auc,random"]
-    for game in ("minatar/breakout", "minatar/freeway"):
-        for arm, mean in ARMS.items():
+    for game in games:
+        for arm, mean in arms.items():
             lines += [f"{game},{arm},{seed},done,{mean + 0.1 * seed},{mean + 0.2 * seed},0.15" for seed in range(4)]
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
 
@@ -102,13 +102,59 @@ def test_what_can_be_detected_is_what_a_t_test_finds_four_times_of_five(results)
     assert np.mean(scipy.stats.ttest_1samp(trials, 0, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.03)
 
 
+def test_a_repetition_stands_beside_the_first_runs_of_its_games(results):
+    write_scores(results)
+    write_scores(results, "minatar/million", ["minatar/freeway"], ARMS | {"gram": 4.0})
+    found = columns(results.repeated("minatar", "minatar/million"))
+    assert found["game, arm"][:2] == ["Freeway, `gram`", "Freeway, `norm (matched)`"]
+    assert found["less `dqn`, first runs"][0] == "**+1.00 [+1.00,\u00a0+1.00]**"
+    assert found["less `dqn`, repeated"][0] == "**+3.00 [+3.00,\u00a0+3.00]**"
+    assert found["less `norm (matched)`, repeated"][1] == "–"
+
+
+def test_two_sets_of_runs_are_put_together_seed_by_seed(results):
+    arms = ARMS | {"decor": 2.0}
+    write_scores(results, arms=arms)
+    write_scores(results, "minatar/million", ["minatar/freeway"], arms | {"gram": 4.0})
+    found = columns(results.repeated_both("minatar", "minatar/million"))
+    # gram and decor are 2 and 2 in the first runs, 4 and 2 in the others; dqn is 1, and has learned 1
+    assert found["less `dqn`, mean of both"] == [
+        "**+1.50 [+1.50,\u00a0+1.50]**",
+        "**+150 [+150,\u00a0+150]**",
+    ]
+
+
+def test_a_repetition_that_is_not_there_is_awaited(results):
+    write_scores(results)
+    awaited = "*Not yet run: awaits `results/minatar/million/scores.csv`.*\n"
+    assert results.repeated("minatar", "minatar/million") == awaited
+    assert results.repeated_both("minatar", "minatar/million") == awaited
+
+
+def test_a_pilot_shows_how_far_each_arm_is_from_the_norm_of_gram(results):
+    (results.RESULTS / "atari").mkdir(parents=True)
+    norms = {
+        ("pong", "gram (0.082)"): 1,
+        ("pong", "norm (0.5)"): 2,
+        ("qbert", "gram (0.082)"): 4,
+        ("qbert", "norm (0.5)"): 2,
+    }
+    lines = [f"{game},{arm},100,done,{norm}" for (game, arm), norm in norms.items()]
+    (results.RESULTS / "atari" / "pilot.csv").write_text(
+        "\n".join(["game,arm,seed,state,training_norm", *lines]) + "\n"
+    )
+    found = results.pilot("atari").splitlines()
+    assert found[0] == "| arm | Pong | Qbert | geometric mean | sum of squared log-ratios |"
+    assert found[3] == "| `norm (0.5)` | 2.00 (× 2.00) | 2.00 (× 0.50) | 2.00 (× 1.00) | 0.961 |"
+
+
 def test_the_table_of_norms_ranks_the_arms_means(results):
     write_scores(results)
     lines = ["game,arm,seed,state,training_norm"]
     for game in ("minatar/breakout", "minatar/freeway"):
         lines += [f"{game},{arm},{seed},done,{9 - mean}" for arm, mean in ARMS.items() for seed in range(4)]
     (results.RESULTS / "minatar" / "features.csv").write_text("\n".join(lines) + "\n")
-    assert results.norms("minatar").splitlines()[2] == "| Breakout | −1.00 |"
+    assert results.norms("minatar", "minatar/million").splitlines()[2] == "| Breakout | −1.00 | – |"
 
 
 def test_features_are_compared_by_pairs(results):

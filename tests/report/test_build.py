@@ -47,6 +47,13 @@ def test_features_csv_has_every_run_with_its_norm(small_report):
     assert (features["frames"] > 0).all()
 
 
+def test_features_csv_has_the_mean_share_of_active_features_of_the_last_quarter_of_training(small_study, small_report):
+    run = pl.read_csv(small_report / "features.csv").row(0, named=True)
+    (log,) = small_study.rglob(f"{run['run']}/metrics.csv")
+    active = read_columns(log)["active_features"]
+    assert run["training_active"] == pytest.approx(active[-max(1, round(len(active) / 4)) :].mean())
+
+
 def test_features_csv_says_where_the_growth_of_the_gradient_comes_from(small_study, small_report):
     features = pl.read_csv(small_report / "features.csv")
     run = features.row(0, named=True)

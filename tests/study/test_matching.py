@@ -55,12 +55,26 @@ def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
         match(tmp_path / "study", plan, "gram:2")
 
 
-def test_the_command_prints_a_line_for_each_penalty(tmp_path, capsys):
+def test_the_command_says_which_mean_it_takes_and_prints_a_line_for_each_penalty(tmp_path, capsys):
     study = tmp_path / "study"
     plan = planned(study, tiny(arms=GRID))
     invented(study, plan, lambda run: 1.0 if run.arm.kind == "gram" else 5.0 - run.arm.kappa)
     assert main(["study", "match", str(study), "--arm", "gram:1"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "mean feature norm of gram:1: 1"
-    assert lines[1].startswith("l2")
-    assert "the grid does not reach it" in lines[1]
+    assert lines[0] == "mean feature norm: mean over the last quarter of training, geometric mean over runs"
+    assert lines[1] == "all games: gram:1 1"
+    said = "l2 the grid does not reach it its norms are 4 to 4.99, nearest 4 at kappa 1"
+    assert " ".join(lines[2].split()) == said
+    assert len(lines) == 3  # of a single game there is no more to say
+
+
+def test_arms_are_matched_in_every_game_too(tmp_path, capsys):
+    study = tmp_path / "study"
+    games = '["cartpole", "minatar/breakout"]'
+    plan = planned(study, tiny(arms=GRID).replace('["cartpole"]', games).replace("tiny", "minatar"))
+    at = {"cartpole": 0.1, "minatar/breakout": 1.0}  # where l2 has the norm of gram
+    invented(study, plan, lambda run: 1.0 if run.arm.kind == "gram" else at[run.game.name] / run.arm.kappa)
+    assert main(["study", "match", str(study), "--arm", "gram:1"]) == 0
+    found = [line.strip() for line in capsys.readouterr().out.splitlines()[1:]]
+    assert found[::2] == ["all games: gram:1 1", "cartpole: gram:1 1", "minatar/breakout: gram:1 1"]
+    assert [line.split()[1:3] for line in found[1::2]] == [["kappa", "0.3162"], ["kappa", "0.1"], ["kappa", "1"]]

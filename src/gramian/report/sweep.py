@@ -12,7 +12,7 @@ from gramian.report import statistics
 from gramian.report.scores import FINISHED, Scores
 from gramian.report.statistics import Array, Interval
 from gramian.study import rule
-from gramian.study.norms import last_norm, matched_kappa, mean_norm
+from gramian.study.norms import last_mean, matched_kappa, mean_norm
 from gramian.study.store import Study
 
 
@@ -176,7 +176,7 @@ def _norms(study: Study) -> dict[str, float]:
     if "feature_norm" not in study.metrics.columns:
         return {}
     own = {
-        str(run): last_norm(rows["feature_norm"].drop_nulls().to_list())
+        str(run): last_mean(rows["feature_norm"].drop_nulls().to_list())
         for (run,), rows in study.metrics.group_by("run", maintain_order=True)
     }
     found: dict[str, list[float]] = {}

@@ -15,7 +15,7 @@ from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
 from gramian.study.choosing import MATCHED, evaluation_study
 from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
-from gramian.study.matching import match
+from gramian.study.matching import games_of, match
 from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, read_study_text
@@ -195,14 +195,29 @@ def status_command(options: StatusOptions) -> int:
 
 
 def match_command(options: MatchOptions) -> int:
-    """Show at which κ each penalty leaves features of the same mean norm as an arm does."""
-    norm, matches = match(options.folder, read_plan(options.folder), options.arm)
-    print(f"mean feature norm of {options.arm}: {norm:.4g}")
-    for found in matches:
-        reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
-        kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
-        print(f"{found.penalty:<25} {kappa:<28} {reach}")
+    """Show at which κ each penalty leaves features of the same mean norm as an arm does.
+
+    The norm is the mean ‖φ‖ over the last quarter of training, a geometric mean over games and seeds; then in every
+    game by itself. Between two κ of the grid it is interpolated, linearly in log κ and log norm.
+    """
+    plan = read_plan(options.folder)
+    print("mean feature norm: mean over the last quarter of training, geometric mean over runs")
+    _print_matches(options, plan, "all games", None)
+    if len(games := games_of(plan, options.arm)) > 1:
+        for game in games:
+            _print_matches(options, plan, game, [game])
     return 0
+
+
+def _print_matches(options: MatchOptions, plan: Plan, where: str, games: list[str] | None) -> None:
+    """The norm of an arm in some games, and a line for each penalty."""
+    norm, matches = match(options.folder, plan, options.arm, games)
+    print(f"{where}: {options.arm} {norm:.4g}")
+    for found in matches:
+        kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
+        nearest = f"nearest {found.nearest_norm:.4g} at kappa {found.nearest_kappa:g}"
+        reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
+        print(f"  {found.penalty:<23} {kappa:<28} {reach}, {nearest}")
 
 
 def choose_command(options: ChooseOptions) -> int:

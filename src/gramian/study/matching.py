@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gramian.deep.arms import Arm, parse_arm
 from gramian.errors import UserError, unknown
-from gramian.study.norms import last_norm, matched_kappa, mean_norm, penalty_of
+from gramian.study.norms import last_mean, matched_kappa, mean_norm, penalty_of
 from gramian.study.plan import POPULATIONS, Plan
 from gramian.study.work import run_state
 
@@ -21,6 +21,9 @@ class Match:
     """``gram``, ``gram:uncentered``, ``l2``, …"""
     kappa: float | None
     """None where the grid does not reach that norm."""
+    nearest_kappa: float
+    """The κ of the grid whose norm is nearest, by ratio."""
+    nearest_norm: float
     smallest_norm: float
     largest_norm: float
 
@@ -44,10 +47,17 @@ def feature_norms(study: Path, plan: Plan, games: Collection[str] | None = None)
 
 def _last_norm(path: Path) -> float:
     with path.open(encoding="utf-8", newline="") as file:
-        return last_norm([float(row["feature_norm"]) for row in csv.DictReader(file)])
+        return last_mean([float(row["feature_norm"]) for row in csv.DictReader(file)])
 
 
-def match(study: Path, plan: Plan, arm: str) -> tuple[float, list[Match]]:
+def games_of(plan: Plan, arm: str) -> list[str]:
+    """The games that an arm of a study plays, by name; none where the study has no such arm."""
+    wanted = parse_arm(arm, plan.settings.kappa)
+    runs = (run for population in plan.populations for run in population.runs)
+    return sorted({run.game.name for run in runs if run.arm == wanted})
+
+
+def match(study: Path, plan: Plan, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Match]]:
     """Match every penalty of a study to one of its arms.
 
     Parameters
@@ -56,6 +66,8 @@ def match(study: Path, plan: Plan, arm: str) -> tuple[float, list[Match]]:
         The study.
     arm
         As ``gram:10`` or ``gram:10:uncentered``; it must be one of the study's.
+    games
+        Names of the games whose runs are looked at; all where it is None.
 
     Returns
     -------
@@ -71,7 +83,7 @@ def match(study: Path, plan: Plan, arm: str) -> tuple[float, list[Match]]:
     arms = {run.arm for population in plan.populations for run in population.runs}
     if wanted not in arms:
         raise unknown("arm of this study", str(wanted), map(str, arms))
-    norms = feature_norms(study, plan)
+    norms = feature_norms(study, plan, games)
     if wanted not in norms:
         raise UserError(f"arm '{wanted}' has runs in '{study}' that are not done; finish them first")
     grids: dict[str, dict[float, float]] = {}
@@ -79,7 +91,10 @@ def match(study: Path, plan: Plan, arm: str) -> tuple[float, list[Match]]:
         penalty = penalty_of(str(other))
         if other.kappa > 0 and penalty != penalty_of(str(wanted)):
             grids.setdefault(penalty, {})[other.kappa] = norm
-    return norms[wanted], [
-        Match(penalty, matched_kappa(grid, norms[wanted]), min(grid.values()), max(grid.values()))
-        for penalty, grid in grids.items()
-    ]
+    return norms[wanted], [_match(penalty, grid, norms[wanted]) for penalty, grid in grids.items()]
+
+
+def _match(penalty: str, grid: dict[float, float], wanted: float) -> Match:
+    nearest = min(grid, key=lambda kappa: abs(math.log(grid[kappa] / wanted)))
+    kappa = matched_kappa(grid, wanted)
+    return Match(penalty, kappa, nearest, grid[nearest], min(grid.values()), max(grid.values()))

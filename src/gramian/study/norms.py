@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import fmean
 
 LAST_SHARE = 0.25
-"""Share of a run, from its end, that its mean feature norm is taken over."""
+"""Share of a run, from its end, that its mean feature norm, and whatever goes with it, is taken over."""
 
 
 def penalty_of(arm: str) -> str:
@@ -27,15 +27,15 @@ def penalty_of(arm: str) -> str:
     return " ".join([":".join([kind, *options[1:]]), *rest])
 
 
-def last_norm(norms: Sequence[float]) -> float:
-    """Mean of the last quarter of a run's logged feature norms; NaN where there are none.
+def last_mean(logged: Sequence[float]) -> float:
+    """Mean of the last quarter of what a run has logged, its feature norms for one; NaN where there is nothing.
 
     Examples
     --------
-    >>> last_norm([9.0, 9.0, 9.0, 4.0])
+    >>> last_mean([9.0, 9.0, 9.0, 4.0])
     4.0
     """
-    return fmean(norms[-max(1, round(LAST_SHARE * len(norms))) :]) if norms else math.nan
+    return fmean(logged[-max(1, round(LAST_SHARE * len(logged))) :]) if logged else math.nan
 
 
 def mean_norm(norms: Sequence[float]) -> float:
