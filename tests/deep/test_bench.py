@@ -23,6 +23,9 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     ("arguments", "complaint"),
     [
         (["--runs", "0"], "--runs 0 is too small; give 1 or more"),
+        (["--torch-threads", "0"], "--torch-threads 0 is too small; give 1 or more"),
+        (["--device", "cpu", "--runs", "100000"], "lower --runs or --replay-capacity"),
+        (["--device", "cpu", "--replay-capacity", "1000000000000"], "lower --runs or --replay-capacity"),
         (["--seconds", "0"], "--seconds 0.0 is no time to measure; give more than 0 and less than 3600"),
         (["--device", "cpu", "--check"], "--check compares CUDA graphs with eager updates, and there is no CUDA here"),
         (["pongg"], "did you mean"),
