@@ -142,7 +142,7 @@ def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_u
 
 @needs_cuda
 @pytest.mark.parametrize("replay_device", ["cuda", "cpu"])
-@pytest.mark.parametrize("envs_per_run", [1, 3])
+@pytest.mark.parametrize("envs_per_run", [1, 3, 8])  # with 8 two updates are due in a step
 @pytest.mark.parametrize("execution", ["eager", "graphed", "compiled"])
 def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, envs_per_run, replay_device):
     settings = config(envs_per_run)
