@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
-NetworkChoice = Literal["auto", "nature", "minatar", "mlp"]
+NetworkChoice = Literal["auto", "nature", "dopamine", "minatar", "mlp"]
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,10 @@ class Settings:
     """κ of the arms that name none of their own."""
 
     network: NetworkChoice = "auto"
-    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole."""
+    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole. dopamine is
+    Dopamine's reading of nature, with padded convolutions and other initial weights."""
     features_dim: int = 0
-    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 nature, 128 minatar, 64 mlp."""
+    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 for Atari, 128 minatar, 64 mlp."""
     layer_norm: bool = False
     """Normalise the hidden layers before their rectifier."""
     tf32: bool = False

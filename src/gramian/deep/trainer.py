@@ -30,7 +30,7 @@ from gramian.errors import UserError
 
 NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
 """The network made for each kind of game."""
-FEATURES: dict[NetworkKind, int] = {"nature": 512, "minatar": 128, "mlp": 64}
+FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
 SEGMENT_BYTES = 256 << 20
 """Frames of the replay that a checkpoint holds in memory at once."""
