@@ -3,6 +3,7 @@
 import math
 import tomllib
 import types
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from importlib.resources import files
@@ -192,7 +193,7 @@ class Config:
         names = [run.name for run in self.runs]
         if not names:
             raise UserError("a population needs at least one run; name a game, an arm and a seed")
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
             raise UserError(f"run {twice[0]!r} stands twice in the population; name each arm and seed once")
         kinds = {run.game.kind for run in self.runs}
         if len(kinds) > 1:
