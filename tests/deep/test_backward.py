@@ -124,6 +124,15 @@ def test_a_run_of_atari_s_full_network_is_updated_to_the_same_bits_alone_and_amo
         assert torch.equal(one.state.online[0], together.state.online[seed])
 
 
+def test_the_tasks_of_an_update_go_through_a_method_that_a_profile_can_watch(monkeypatch):
+    (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("dqn")]).run_updates
+    watched, work = [], run.work
+    monkeypatch.setattr(run, "work", lambda plan: (watched.append(plan), work(plan)))
+    for task in run.tasks(batch_of(SPECS["nature"], [0]), 1):
+        task()
+    assert len(watched) == 2
+
+
 def test_a_piece_that_fails_does_not_leave_the_other_thread_waiting():
     (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("gram-unbiased", 0.1)]).run_updates
     with ThreadPoolExecutor(2) as threads:  # the penalty needs four samples
