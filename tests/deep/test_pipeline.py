@@ -119,7 +119,9 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
     run._descend = fail
     with pytest.raises(MemoryError, match="no room"):
         deque(iter(trainer.step, None), maxlen=0)
-    trainer.environments.close()
+    with pytest.raises(MemoryError, match="no room"):
+        trainer.close()
+    assert trainer.environments._groups[0].engine._players == []  # the emulators are gone nevertheless
 
 
 def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way():

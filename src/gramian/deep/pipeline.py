@@ -326,9 +326,11 @@ class HostPipeline(Pipeline):
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
-        super().close()
-        if self._threads is not None:
-            self._threads.shutdown()
+        try:
+            super().close()
+        finally:
+            if self._threads is not None:
+                self._threads.shutdown()
 
 
 def learner_threads(halved: bool) -> ThreadPoolExecutor:

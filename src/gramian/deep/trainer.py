@@ -321,9 +321,11 @@ class Trainer:
         self.pipeline.settle()
 
     def close(self) -> None:
-        """Stop the learner and the emulators."""
-        self.pipeline.close()
-        self.environments.close()
+        """Stop the learner and the emulators, these also where the learner has failed."""
+        try:
+            self.pipeline.close()
+        finally:
+            self.environments.close()
 
     def _advance(self) -> tuple[Step, NDArray[np.float32]]:
         """One step of everything: what came of it, and the rewards as the learner sees them."""
