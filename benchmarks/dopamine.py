@@ -2,33 +2,75 @@
 
 Dopamine's numbers are its public training curves (github.com/google/dopamine, DQN with Adam and the mean squared error,
 5 runs), which the package ships as ``gramian/data/dopamine_dqn_adam_20M.csv``: a point is the mean raw return of the
-training episodes of a million frames. Ours are the same mean of the episodes that ended within that million. Intervals
-are 95 %, of the mean over runs; the difference is ours less theirs, with Welch's interval, and the last column says how
-often a run of ours beats one of theirs (ties are halves).
+training episodes of one of its iterations. An iteration lasts until an episode ends after 250,000 agent steps or more,
+a million frames; that episode belongs to it, and the next iteration begins with the next episode. Ours are counted in
+the same way (`by_iteration`), with one difference: our runs stop after so many frames, so that the last iteration of a
+run ends a little early, and without the episode that was not over.
+
+Intervals are Student's, 95 %, of the mean over runs; the difference is ours less theirs, with Welch's interval; *ours
+better* says how often a run of ours beats one of theirs (ties are halves). Where our mean lies outside the range of
+their runs, the table says so, and how. Runs that are not finished count as far as their iterations are complete; they
+are named below the table.
 
 Run ``gramian study run dopamine --out runs/dopamine``, then
-``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine.csv``, ``dopamine.md`` and
-``dopamine.png``.
+``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine.csv``, ``dopamine.md``,
+``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name them all.
 """
 
 import argparse
 import csv
 import math
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 import scipy.stats
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
+from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report import reference
 from gramian.report.statistics import Array
 from gramian.study.store import Study, read_study
 
-MILLION = 1_000_000
-ARM = "dqn"
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ITERATION_FRAMES = 1_000_000
+"""Of Dopamine: 250,000 agent steps of four frames."""
+ARM, PRESET = "dqn", "dopamine"
+OURS, THEIRS, OUTSIDE = "#0072b2", "#5f6670", "#c44500"
+"""Colours of the figure."""
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One iteration of one of our runs."""
+
+    million_frames: int
+    """Its number, from 1."""
+    end_frames: int
+    """Where its last episode ended."""
+    episodes: int
+    mean_return: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One of our runs."""
+
+    game: str
+    seed: int
+    state: str
+    commit: str
+    """Of the package; empty where it is not known."""
+    device: str
+    iterations: list[Iteration]
 
 
 @dataclass(frozen=True)
@@ -46,27 +88,90 @@ class Row:
     dopamine_mean: float
     dopamine_low: float
     dopamine_high: float
+    dopamine_least: float
+    dopamine_most: float
     difference: float
     difference_low: float
     difference_high: float
     improvement: float
     """Share of pairs of one of our runs and one of theirs that ours wins."""
+    outside: Literal["", "below", "above"]
+    """Where our mean lies, if not within the range of their runs."""
 
 
-def by_million(frames: Array, returns: Array, millions: int) -> Array:
-    """Mean return of the episodes that ended within each million frames ``[millions]``; NaN where none did."""
-    place = np.minimum(np.ceil(frames / MILLION).astype(int) - 1, millions)
-    return np.array([returns[place == at].mean() if (place == at).any() else np.nan for at in range(millions)])
+def by_iteration(frames: Array, returns: Array, *, stopped: bool) -> list[Iteration]:
+    """Mean returns of a run's episodes in iterations like Dopamine's.
+
+    Parameters
+    ----------
+    frames, returns
+        Of each episode ``[n]``: the run's frames when it ended, which never go down, and its return.
+    stopped
+        Whether the run has come to its end: its last iteration then counts as far as it went.
+
+    Examples
+    --------
+    >>> ends, returns = np.array([400_000, 1_100_000, 2_000_000, 2_150_000]), np.array([1.0, 3.0, 4.0, 6.0])
+    >>> [(one.end_frames, one.mean_return) for one in by_iteration(ends, returns, stopped=False)]
+    [(1100000, 2.0), (2150000, 5.0)]
+    """
+    found: list[Iteration] = []
+    first = begin = 0
+    for after, end in enumerate(frames.tolist(), start=1):
+        last = after == len(frames)
+        complete = end - begin >= ITERATION_FRAMES and (last or frames[after] > end)
+        if complete or (last and stopped):
+            own = returns[first:after]
+            found.append(Iteration(len(found) + 1, int(end), len(own), float(own.mean())))
+            first, begin = after, end
+    return found
 
 
-def our_curves(study: Study, game: str, millions: int) -> Array:
-    """Means by million of every finished run of DQN ``[runs, millions]``."""
-    runs = study.runs.filter(pl.col("game") == game, pl.col("kind") == ARM, pl.col("state") == "done")["run"].to_list()
-    curves = []
-    for run in runs:
-        rows = study.episodes.filter(pl.col("run") == run)
-        curves.append(by_million(rows["frames"].to_numpy(), rows["return"].to_numpy(), millions))
-    return np.array(curves).reshape(len(runs), millions)
+def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
+    """Our runs of DQN in some folders, and what else is there, in words.
+
+    Raises
+    ------
+    UserError
+        If a folder has no runs, or if a run is there twice.
+    """
+    runs: list[Run] = []
+    notes: list[str] = []
+    places: dict[tuple[str, int], str] = {}
+    for folder in folders:
+        study = read_study(folder)
+        others = 0
+        for row in study.runs.iter_rows(named=True):
+            if (row["arm"], row["preset"]) != (ARM, PRESET):
+                others += 1
+                continue
+            cell = row["game"], row["seed"]
+            if cell in places:
+                raise UserError(
+                    f"{row['game']}, seed {row['seed']} is in '{places[cell]}' and in '{row['folder']}'; leave one"
+                )
+            places[cell] = row["folder"]
+            runs.append(_run(study, row))
+        if others:
+            notes.append(f"Left aside: {others} runs in `{folder.name}` that are not `{ARM}` with preset `{PRESET}`.")
+    return sorted(runs, key=lambda run: (run.game, run.seed)), notes
+
+
+def _run(study: Study, row: dict[str, Any]) -> Run:
+    own = study.episodes.filter(
+        pl.col("run") == row["run"], pl.col("game") == row["game"], pl.col("seed") == row["seed"]
+    ).sort("frames", maintain_order=True)
+    done = row["state"] == "done"
+    iterations = by_iteration(own["frames"].to_numpy(), own["return"].to_numpy(), stopped=done)
+    record = (study.provenance.get(row["run"]) or [{}])[-1]
+    return Run(
+        row["game"],
+        row["seed"],
+        row["state"],
+        (record.get("git") or {}).get("commit", ""),
+        record.get("hardware", {}).get("device", ""),
+        iterations[: (row["frames_target"] or 0) // ITERATION_FRAMES],
+    )
 
 
 def interval(values: Array) -> tuple[float, float, float]:
@@ -89,43 +194,55 @@ def welch(ours: Array, theirs: Array) -> tuple[float, float, float]:
     return value, float(ends.low), float(ends.high)
 
 
-def compare(study: Study) -> list[Row]:
-    """Every game of a study that Dopamine has a curve of, as far as our runs go."""
+def compare(runs: Iterable[Run]) -> list[Row]:
+    """Every game that Dopamine has a curve of, as far as our runs go."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for run in runs:
+        for one in run.iterations:
+            found.setdefault((run.game, one.million_frames), []).append(one.mean_return)
     rows = []
-    for game in sorted(study.runs["game"].unique().to_list()):
+    for (game, million), means in sorted(found.items()):
         published = reference.dopamine_curve(game)
-        target = study.runs.filter(pl.col("game") == game)["frames_target"].max()
-        millions = int(str(target or 0)) // MILLION
-        if published is None or not millions:
+        if published is None or million > published.returns.shape[1]:
             continue
-        curves = our_curves(study, game, min(millions, published.returns.shape[1]))
-        for at in range(curves.shape[1]):
-            ours = curves[np.isfinite(curves[:, at]), at]
-            theirs = published.returns[np.isfinite(published.returns[:, at]), at]
-            if not len(ours) or not len(theirs):
-                continue
-            won = 0.5 * (np.sign(ours[:, None] - theirs[None]) + 1.0)
-            rows.append(
-                Row(
-                    game,
-                    at + 1,
-                    len(ours),
-                    *interval(ours),
-                    len(theirs),
-                    *interval(theirs),
-                    *welch(ours, theirs),
-                    float(won.mean()),
-                )
-            )
+        ours, theirs = np.array(means), published.returns[:, million - 1]
+        theirs = theirs[np.isfinite(theirs)]
+        if len(theirs):
+            rows.append(row_of(game, million, ours, theirs))
     return rows
 
 
+def row_of(game: str, million_frames: int, ours: Array, theirs: Array) -> Row:
+    """One line of the table: means of our runs and of theirs."""
+    least, most, mean = theirs.min(), theirs.max(), ours.mean()
+    won = 0.5 * (np.sign(ours[:, None] - theirs[None]) + 1.0)
+    return Row(
+        game,
+        million_frames,
+        len(ours),
+        *interval(ours),
+        len(theirs),
+        *interval(theirs),
+        float(least),
+        float(most),
+        *welch(ours, theirs),
+        float(won.mean()),
+        "below" if mean < least else "above" if mean > most else "",
+    )
+
+
 def number(value: float) -> str:
-    """Three significant digits, a true minus."""
+    """Three significant digits, a true minus.
+
+    Examples
+    --------
+    >>> [number(value) for value in (1234.5, -20.71, 0.456, -0.001, math.inf)]
+    ['1,234', '−20.7', '0.46', '0.00', '–']
+    """
     if not math.isfinite(value):
         return "–"
-    digits = max(0, 2 - math.floor(math.log10(abs(value)))) if value else 0
-    return f"{value:,.{min(digits, 2)}f}".replace("-", "−")
+    digits = min(2, max(0, 2 - math.floor(math.log10(abs(value))))) if value else 0
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "−")
 
 
 def shown(value: float, low: float, high: float) -> str:
@@ -133,75 +250,165 @@ def shown(value: float, low: float, high: float) -> str:
     return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def markdown(rows: list[Row]) -> str:
-    """The table: a line for each million frames of each game."""
+def markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
+    """The table, a line for each million frames of each game, and what is to be said of it."""
     lines = [
-        "| game | million frames | ours (runs) | Dopamine's (runs) | difference | ours better |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| game | million frames | ours (runs) | Dopamine's (runs) | their range | difference | ours better "
+        "| outside |",
+        "| --- |" + " ---: |" * 6 + " --- |",
     ]
     for row in rows:
-        ours = f"{shown(row.mean, row.low, row.high)} ({row.runs})"
-        theirs = f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})"
-        apart = shown(row.difference, row.difference_low, row.difference_high)
-        game, won = reference.title(row.game), f"{row.improvement:.0%}"
-        lines.append(f"| {game} | {row.million_frames} | {ours} | {theirs} | {apart} | {won} |")
-    return "\n".join(lines) + "\n"
+        cells = [
+            reference.title(row.game),
+            str(row.million_frames),
+            f"{shown(row.mean, row.low, row.high)} ({row.runs})",
+            f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})",
+            f"{number(row.dopamine_least)} to {number(row.dopamine_most)}",
+            shown(row.difference, row.difference_low, row.difference_high),
+            f"{row.improvement:.0%}",
+            row.outside,
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    said = [outside(rows), *notes]
+    return "\n".join([*lines, "", *(f"- {note}" for note in said)]) + "\n"
 
 
-def draw(rows: list[Row]) -> Figure:
-    """Both curves of every game, with intervals."""
+def outside(rows: Sequence[Row]) -> str:
+    """In a sentence: where our mean lies outside the range of Dopamine's runs."""
+    places = [f"{reference.title(row.game)} at {row.million_frames} ({row.outside})" for row in rows if row.outside]
+    if not places:
+        return f"Our mean is within the range of Dopamine's runs in all {len(rows)} lines."
+    return (
+        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {len(rows)} lines: {', '.join(places)}."
+    )
+
+
+def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
+    """What is missing, a sentence each: runs that did not come to their end, and games without a public curve."""
+    told = [
+        f"{reference.title(run.game)}, seed {run.seed}: {run.state}; counts for {len(run.iterations)} million frames."
+        for run in runs
+        if run.state != "done"
+    ]
+    without = sorted({run.game for run in runs if reference.dopamine_curve(run.game) is None})
+    if without:
+        told.append(f"Without a public curve: {', '.join(map(reference.title, without))}.")
+    most = max((row.runs for row in rows), default=0)
+    for game in dict.fromkeys(row.game for row in rows):
+        count = max(row.runs for row in rows if row.game == game)
+        if count < most:
+            told.append(f"{reference.title(game)}: {count} runs, where other games have {most}.")
+    return told
+
+
+def draw(rows: Sequence[Row], runs: Sequence[Run]) -> Figure:
+    """Both curves of every game with intervals, the single runs thin behind them."""
     games = list(dict.fromkeys(row.game for row in rows))
     columns = min(3, len(games))
-    figure = Figure(figsize=(3.2 * columns, 2.4 * -(-len(games) // columns)), layout="constrained")
-    panels = figure.subplots(-(-len(games) // columns), columns, squeeze=False).ravel()
-    for panel, game in zip(panels, games, strict=False):
-        own = [row for row in rows if row.game == game]
-        at = [row.million_frames for row in own]
-        for label, style, color, values in (
-            ("ours", "-", "#0072b2", [(row.mean, row.low, row.high) for row in own]),
-            ("Dopamine's", "--", "#5f6670", [(row.dopamine_mean, row.dopamine_low, row.dopamine_high) for row in own]),
-        ):
-            mean, low, high = (np.array(part) for part in zip(*values, strict=True))
-            known = np.isfinite(low)
-            panel.plot(at, mean, style, color=color, label=label, marker="o", markersize=3)
-            panel.fill_between(np.array(at)[known], low[known], high[known], color=color, alpha=0.2, linewidth=0)
-        panel.set_title(reference.title(game), fontsize=9)
-        panel.set_xlabel("million frames", fontsize=8)
-        panel.tick_params(labelsize=7)
-    for panel in panels[len(games) :]:
+    lines = -(-len(games) // columns)
+    figure = Figure(figsize=(max(4.8, 3.4 * columns), 2.6 * lines + 0.5), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False)
+    for panel, game in zip(panels.flat, games, strict=False):
+        _draw_game(panel, [row for row in rows if row.game == game], [run for run in runs if run.game == game])
+    for panel in panels.flat[len(games) :]:
         panel.set_visible(False)
-    panels[0].set_ylabel("mean training return", fontsize=8)
-    panels[0].legend(fontsize=7)
+    for panel in panels[:, 0]:
+        panel.set_ylabel("mean training return", fontsize=8)
+    for column in range(columns):  # below the last game of each column
+        panels[(len(games) - 1 - column) // columns, column].set_xlabel("million frames", fontsize=8)
+    keys = [
+        Line2D([], [], color=OURS, marker="o", markersize=4, label="ours"),
+        Line2D([], [], color=THEIRS, marker="s", markersize=4, linestyle="--", label="Dopamine's"),
+    ]
+    if any(row.outside for row in rows):
+        ring = {"marker": "o", "markersize": 9, "fillstyle": "none", "linestyle": "none"}
+        keys.append(Line2D([], [], color=OUTSIDE, label="outside the range of Dopamine's runs", **ring))  # type: ignore[arg-type]
+    figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), fontsize=8, frameon=False)
     return figure
 
 
-def write(rows: list[Row], out: Path) -> None:
-    """Write the table as CSV and Markdown, and the figure."""
-    folder = output_folder(out)
-    with replacing(folder / "dopamine.csv") as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
-    replace_text(folder / "dopamine.md", markdown(rows))
-    with replacing(folder / "dopamine.png") as temporary:
-        draw(rows).savefig(temporary, dpi=130, format="png")
-
-
-def main() -> None:
-    """Print the table, and write it where a folder is named."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", type=Path, help="folder of the study dopamine")
-    parser.add_argument("--out", type=Path, help="folder for dopamine.csv, dopamine.md and dopamine.png")
-    options = parser.parse_args()
-    rows = compare(read_study(options.study))
-    if not rows:
-        parser.error(
-            f"'{options.study}' has no finished run of {ARM} of a million frames of a game with a public curve"
+def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
+    at = np.array([row.million_frames for row in rows])
+    published = reference.dopamine_curve(rows[0].game)
+    assert published is not None  # a row has one
+    for curve in published.returns:
+        panel.plot(at, curve[at - 1], color=THEIRS, linewidth=0.5, alpha=0.6)
+    for run in runs:
+        own = [one for one in run.iterations if one.million_frames <= at[-1]]
+        panel.plot(
+            [one.million_frames for one in own], [one.mean_return for one in own], color=OURS, linewidth=0.5, alpha=0.6
         )
-    print(markdown(rows))
-    if options.out is not None:
-        write(rows, options.out)
+    for style, color, marker, values in (
+        ("--", THEIRS, "s", [(row.dopamine_mean, row.dopamine_low, row.dopamine_high) for row in rows]),
+        ("-", OURS, "o", [(row.mean, row.low, row.high) for row in rows]),
+    ):
+        mean, low, high = (np.array(part) for part in zip(*values, strict=True))
+        known = np.isfinite(low)
+        panel.plot(at, mean, style, color=color, marker=marker, markersize=4)
+        panel.fill_between(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=0)
+    strange = [row for row in rows if row.outside]
+    panel.plot(
+        [row.million_frames for row in strange],
+        [row.mean for row in strange],
+        color=OUTSIDE, marker="o", markersize=9, fillstyle="none", linestyle="none",
+    )  # fmt: skip
+    panel.set_title(reference.title(rows[0].game), fontsize=9)
+    panel.set_xticks(at if len(at) <= 6 else at[:: -(-len(at) // 6)])
+    panel.tick_params(labelsize=7)
+    panel.grid(alpha=0.25, linewidth=0.5)
+
+
+def write(rows: Sequence[Row], runs: Sequence[Run], page: str, out: Path, figure: Path | None = None) -> None:
+    """Write the table as CSV and Markdown, our runs one by one, and the figure."""
+    folder = output_folder(out)
+    picture = figure or folder / "dopamine.png"
+    output_folder(picture.parent)
+    _write_csv(folder / "dopamine.csv", [field.name for field in fields(Row)], (asdict(row) for row in rows))
+    whole = ("game", "seed", "state", "commit", "device")
+    _write_csv(
+        folder / "dopamine-runs.csv",
+        [*whole, *(field.name for field in fields(Iteration))],
+        ({name: getattr(run, name) for name in whole} | asdict(one) for run in runs for one in run.iterations),
+    )
+    replace_text(folder / "dopamine.md", page)
+    with replacing(picture) as temporary:
+        draw(rows, runs).savefig(temporary, dpi=130, format="png")
+
+
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table, and write it where a folder is named; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("studies", nargs="+", type=Path, metavar="STUDY", help="folders of the study dopamine")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write table, runs and figure into it")
+    parser.add_argument("--figure", type=Path, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png")
+    options = parser.parse_args(arguments)
+    try:
+        if options.figure and not options.out:
+            raise UserError("--figure is written with the tables; name their folder by --out")
+        runs, notes = read_runs(options.studies)
+        rows = compare(runs)
+        if not rows:
+            places = ", ".join(f"'{folder}'" for folder in options.studies)
+            raise UserError(
+                f"no run of {ARM} with preset {PRESET} below {places} has completed a million frames of a game that "
+                "has a public curve"
+            )
+        page = markdown(rows, [*shortcomings(runs, rows), *notes])
+        print(page, end="")
+        if options.out is not None:
+            write(rows, runs, page, options.out, options.figure)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

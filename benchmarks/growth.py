@@ -20,7 +20,7 @@ from gramian.deep.games import find_game
 from gramian.deep.memory import available_bytes
 from gramian.deep.replay import bytes_needed
 from gramian.errors import UserError
-from gramian.files import replace_text, replacing
+from gramian.files import output_folder, replace_text, replacing
 from gramian.progress import duration
 
 if TYPE_CHECKING:
@@ -38,13 +38,16 @@ INTERVAL_S = 10.0
 """Of the rows of a steady measurement."""
 SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_threads", "repeat")
 STEADY_COLUMNS = ("runs", "capacity", "torch_threads", "elapsed_s")
+SWEEP_NEEDS = {"sweep", "contestant", "runs", "cores", "agent_steps", "seconds"}
+STEADY_NEEDS = {"elapsed_s", "agent_steps", "seconds", "rss_bytes", "device_bytes"}
+"""Columns that a plot of either kind is made from."""
 
 
 def grown(options: argparse.Namespace, runs: int) -> Workload:
     """The workload of gramian with so many runs."""
     preset_capacity = load_preset(options.preset).replay_capacity
     usual = preset_capacity if runs <= MANY_RUNS else min(SMALL_CAPACITY, preset_capacity)
-    sized = argparse.Namespace(**{**vars(options), "capacity": options.capacity or usual})
+    sized = argparse.Namespace(**{**vars(options), "capacity": usual if options.capacity is None else options.capacity})
     return workload(sized, "gramian", runs, ARMS)
 
 
@@ -196,8 +199,15 @@ def plot(table: Path, picture: Path) -> None:
         rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
     except OSError as error:
         raise UserError(f"cannot read '{table}': {(error.strerror or str(error)).lower()}") from error
-    if not rows or not {"sweep", "elapsed_s"} & rows[0].keys():
+    except (UnicodeDecodeError, csv.Error):
+        rows = []
+    if not rows or not any(columns <= rows[0].keys() for columns in (SWEEP_NEEDS, STEADY_NEEDS)):
         raise UserError(f"'{table}' is no table of --scaling or --steady; give the CSV that one of them wrote")
+    if None in rows[-1].values():
+        raise UserError(f"'{table}' ends in the middle of a row; take that row away")
+    if picture.suffix != ".png":
+        raise UserError(f"'{picture}' is no name for a picture here; let it end in .png")
+    output_folder(picture.parent)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -12,6 +12,7 @@ a repeat. Replays are full, the first updates are over, ε is at its final value
 """
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +20,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.contestants import CONTESTANTS
-from benchmarks.growth import plot, scaling, steady
+from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
 from benchmarks.workers import CLOCKS, say
 from gramian.deep.games import find_game
@@ -69,8 +70,10 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
             if value < 1:
                 raise UserError(f"--{name} holds {value}; each must be at least 1")
     for name in ("seconds", "calibration", "steady"):
-        if getattr(options, name) is not None and not getattr(options, name) > 0:
-            raise UserError(f"--{name} is {getattr(options, name)}; it must be more than 0")
+        if getattr(options, name) is not None and not 0 < getattr(options, name) < math.inf:
+            raise UserError(f"--{name} is {getattr(options, name)}; it must be more than 0, and finite")
+    if not 0 <= options.warm_up < math.inf:
+        raise UserError(f"--warm-up is {options.warm_up}; it must be 0 or more, and finite")
     if options.device != "cpu" and not torch.cuda.is_available():
         raise UserError(f"--device is {options.device} and no GPU is there; give cpu")
     growing = options.scaling or options.steady is not None
@@ -79,6 +82,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.capacity = 20_000 if options.capacity is None else options.capacity
     elif options.prefill is None:
         options.prefill = 2_000
+    _ = grown(options, options.populations[0]).settings  # refuses a preset or sizes that no process could work with
     return options
 
 
@@ -112,6 +116,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WorkFailed as error:
         say(str(error))
         return 1
+    except KeyboardInterrupt:
+        say("interrupted")
+        return 130
     return 0
 
 

@@ -23,6 +23,7 @@ from typing import Any, Literal, NamedTuple, NoReturn, Self
 from unittest.mock import patch
 
 from benchmarks.contestants import CONTESTANTS, Contestant, Part, Workload
+from benchmarks.family import cpu_seconds, rss_bytes
 from gramian.errors import WorkFailed
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -39,8 +40,10 @@ class Measurement(NamedTuple):
     updates: int
     seconds: float
     cpu_seconds: float
-    """Of all threads of the process; beside ``seconds`` it says how far the machine was shared."""
+    """Of all threads of the process and of those that it started; beside ``seconds`` it says how far the machine was
+    shared."""
     rss_bytes: int
+    """Of the process and of those that it started, as is the peak."""
     peak_rss_bytes: int
     device_bytes: int
     """Held on the GPU by this process's tensors and caches; 0 without a GPU."""
@@ -200,24 +203,12 @@ def profiled(
         yield spent
 
 
-def rss_bytes() -> tuple[int, int]:
-    """Memory of this process that lies in RAM: now and at its peak."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        lines = dict(line.split(":", 1) for line in status.read_text().splitlines())
-        return int(lines["VmRSS"].split()[0]) * 1024, int(lines["VmHWM"].split()[0]) * 1024
-    import resource
-
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
-    return peak, peak
-
-
 def measure(contestant: Contestant, seconds: float, profile: Clock | None, *, cuda: bool) -> Measurement:
     """Let a contestant run for so long."""
     import torch
 
     synchronise = torch.cuda.synchronize if cuda else lambda: None
-    before, begin, cpu_begin = contestant.updates(), time.perf_counter(), time.process_time()
+    before, begin, (own_begin, others_begin) = contestant.updates(), time.perf_counter(), cpu_seconds()
     parts_s: dict[str, float] = {}
     if profile:
         with profiled(contestant.parts(), CLOCKS[profile], synchronise) as parts_s:
@@ -225,9 +216,14 @@ def measure(contestant: Contestant, seconds: float, profile: Clock | None, *, cu
     else:
         steps = contestant.run(seconds)
     synchronise()
-    elapsed, cpu = time.perf_counter() - begin, time.process_time() - cpu_begin
+    elapsed, (own_end, others_end) = time.perf_counter() - begin, cpu_seconds()
+    own, others = own_end - own_begin, others_end - others_begin
+    if profile == "cpu":  # what a contestant starts are its emulators
+        parts_s["environment"] = parts_s.get("environment", 0.0) + others
     device_bytes = torch.cuda.memory_reserved() if cuda else 0
-    return Measurement(steps, contestant.updates() - before, elapsed, cpu, *rss_bytes(), device_bytes, dict(parts_s))
+    return Measurement(
+        steps, contestant.updates() - before, elapsed, own + others, *rss_bytes(), device_bytes, dict(parts_s)
+    )
 
 
 def main() -> None:

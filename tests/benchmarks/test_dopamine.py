@@ -1,37 +1,90 @@
-"""Our DQN beside Dopamine's curves, from made-up logs."""
+"""Our DQN beside Dopamine's curves, from made-up run folders."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 
 from benchmarks import dopamine
 from gramian.report import reference
-from tests.report.studies import study
 
 FRAMES = 2_000_000
+EPISODE_FRAMES = 100_000
+"""Of every episode that `write_run` makes: no iteration has an overshoot."""
 
 
-def laid_beside(shift=0.0, games=("pong",), seeds=5):
+def write_run(folder, game, seed, returns, *, state="done", frames=FRAMES, preset="dopamine", arm="dqn"):
+    """A run folder whose episodes follow one another, one for each of the returns."""
+    run = folder / "p000" / f"{game}-{arm}-s{seed}"
+    run.mkdir(parents=True)
+    (run / "config.toml").write_text(
+        f'game = "{game}"\narm = "{arm}"\nseed = {seed}\npreset = "{preset}"\n\n[settings]\nframes = {frames}\n'
+    )
+    (run / "status.json").write_text(json.dumps({"state": state, "agent_steps": 0, "reason": ""}))
+    record = {"git": {"commit": "abc"}, "hardware": {"device": "made up"}}
+    (run / "provenance.json").write_text(json.dumps([record]))
+    lines = [f"{EPISODE_FRAMES * at},{value}" for at, value in enumerate(returns, start=1)]
+    (run / "episodes.csv").write_text("\n".join(["frames,raw_return", *lines]) + "\n")
+
+
+def laid_beside(folder, shift=0.0, games=("pong",), seeds=range(5)):
     """Runs whose episodes return what Dopamine's runs did in that million frames, and ``shift`` more."""
-    cells = {}
     for game in games:
         published = reference.dopamine_curve(game).returns
-        for seed in range(seeds):
-            cells[game, "dqn", seed] = [published[seed, at // 10] + shift for at in range(20)]
-    one = study(cells, frames_target=dict.fromkeys(cells, FRAMES), kind=dict.fromkeys(cells, "dqn"))
-    spread = one.episodes.with_columns(frames=one.episodes["frames"] * (FRAMES // 1000))
-    return type(one)(one.runs, spread, one.metrics)
+        for seed in seeds:
+            write_run(folder, game, seed, [published[seed, at // 10] + shift for at in range(20)])
+    return folder
 
 
-def test_an_episode_counts_in_the_million_in_which_it_ends():
-    frames, returns = np.array([1, 1_000_000, 1_000_001, 2_500_000]), np.array([1.0, 3.0, 7.0, 9.0])
-    assert dopamine.by_million(frames, returns, 3).tolist() == [2.0, 7.0, 9.0]
-    assert np.isnan(dopamine.by_million(frames[:1], returns[:1], 2)).tolist() == [False, True]
+def compared(*folders):
+    return dopamine.compare(dopamine.read_runs(folders)[0])
 
 
-def test_runs_like_dopamines_do_not_differ():
-    rows = dopamine.compare(laid_beside(games=("asterix", "pong")))
+def dopamine_phases(lengths, returns):
+    """Dopamine's own loop, as slow and as obvious: phases of a million frames, of whole episodes."""
+    phases, episodes = [], list(zip(lengths, returns, strict=True))
+    while episodes:
+        step_count, sums = 0, []
+        while step_count < 1_000_000 and episodes:
+            length, value = episodes.pop(0)
+            step_count += length
+            sums.append(value)
+        phases.append(sum(sums) / len(sums))
+    return phases
+
+
+@pytest.mark.parametrize("longest", [5_000, 108_000, 1_500_000])
+def test_iterations_are_those_of_dopamines_loop(longest):
+    generator = np.random.default_rng(longest)
+    lengths = generator.integers(1, longest, 2 + 6_000_000 // longest)
+    returns = generator.normal(size=len(lengths))
+    found = dopamine.by_iteration(lengths.cumsum(), returns, stopped=True)
+    assert [one.mean_return for one in found] == pytest.approx(dopamine_phases(lengths, returns))
+    assert [one.million_frames for one in found] == list(range(1, len(found) + 1))
+    assert sum(one.episodes for one in found) == len(lengths)
+
+
+def test_an_episode_that_crosses_the_end_of_a_million_belongs_to_it():
+    frames, returns = np.array([900_000, 1_050_000, 2_040_000, 2_060_000]), np.array([1.0, 3.0, 5.0, 9.0])
+    found = dopamine.by_iteration(frames, returns, stopped=True)
+    assert [(one.end_frames, one.mean_return) for one in found] == [(1_050_000, 2.0), (2_060_000, 7.0)]
+
+
+def test_episodes_that_end_at_the_same_frame_are_in_the_same_iteration():
+    found = dopamine.by_iteration(np.array([1_000_000, 1_000_000, 2_000_000]), np.array([1.0, 3.0, 4.0]), stopped=True)
+    assert [one.mean_return for one in found] == [2.0, 4.0]
+
+
+def test_only_a_run_at_its_end_has_an_iteration_that_is_not_complete():
+    frames, returns = np.array([1_000_000, 1_990_000]), np.array([1.0, 2.0])
+    assert len(dopamine.by_iteration(frames, returns, stopped=True)) == 2
+    assert len(dopamine.by_iteration(frames, returns, stopped=False)) == 1
+    assert dopamine.by_iteration(frames[:0], returns[:0], stopped=True) == []
+
+
+def test_runs_like_dopamines_do_not_differ(tmp_path):
+    rows = compared(laid_beside(tmp_path, games=("asterix", "pong")))
     assert [(row.game, row.million_frames) for row in rows] == [
         ("asterix", 1), ("asterix", 2), ("pong", 1), ("pong", 2),
     ]  # fmt: skip
@@ -39,24 +92,104 @@ def test_runs_like_dopamines_do_not_differ():
         assert row.difference == pytest.approx(0.0)
         assert row.difference_low < 0 < row.difference_high
         assert row.improvement == pytest.approx(0.5, abs=0.1)  # rounding makes some ties wins
+        assert row.outside == ""
+    assert "within the range of Dopamine's runs in all 4 lines" in dopamine.markdown(rows)
 
 
-def test_better_runs_are_seen_to_be_better():
-    row = dopamine.compare(laid_beside(shift=30.0))[-1]
-    assert row.difference == pytest.approx(30.0)
-    assert row.difference_low > 0
-    assert row.improvement == 1.0
+@pytest.mark.parametrize(("shift", "side"), [(30.0, "above"), (-30.0, "below")])
+def test_runs_outside_the_range_of_dopamines_are_named(tmp_path, shift, side):
+    rows = compared(laid_beside(tmp_path, shift))
+    assert rows[-1].difference == pytest.approx(shift)
+    assert rows[-1].improvement == (shift > 0)
+    assert (rows[-1].difference_low > 0) == (shift > 0)
+    assert rows[-1].outside == side
+    assert f"in 2 of 2 lines: Pong at 1 ({side}), Pong at 2 ({side})." in dopamine.markdown(rows)
 
 
-def test_a_single_run_has_no_interval():
-    row = dopamine.compare(laid_beside(seeds=1))[0]
+def test_a_single_run_has_no_interval(tmp_path):
+    row = compared(laid_beside(tmp_path, seeds=[0]))[0]
     assert "[–, –]" in dopamine.markdown([row])
 
 
-def test_table_and_figure_are_written(tmp_path):
-    rows = dopamine.compare(laid_beside())
-    dopamine.write(rows, tmp_path / "out")
-    with (tmp_path / "out" / "dopamine.csv").open() as file:
+def test_games_and_seeds_may_lie_in_several_folders(tmp_path):
+    whole = compared(laid_beside(tmp_path / "whole", games=("asterix", "pong")))
+    parts = [
+        laid_beside(tmp_path / "a", games=("pong",), seeds=[0, 3]),
+        laid_beside(tmp_path / "b", games=("pong",), seeds=[1, 2, 4]),
+        laid_beside(tmp_path / "c", games=("asterix",)),
+    ]
+    assert compared(*parts) == whole
+
+
+def test_a_run_that_is_there_twice_is_refused(tmp_path, capsys):
+    one, two = laid_beside(tmp_path / "a", seeds=[0, 1]), laid_beside(tmp_path / "b", seeds=[1])
+    assert dopamine.main([str(one), str(two)]) == 2
+    assert "pong, seed 1 is in" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("state", ["running", "interrupted", "diverged", "failed"])
+def test_a_run_that_is_not_at_its_end_counts_as_far_as_it_is_complete_and_is_named(tmp_path, capsys, state):
+    laid_beside(tmp_path, seeds=range(4))
+    write_run(tmp_path, "pong", 4, [-20.0] * 15, state=state)
+    assert [row.runs for row in compared(tmp_path)] == [5, 4]
+    assert dopamine.main([str(tmp_path)]) == 0
+    assert f"- Pong, seed 4: {state}; counts for 1 million frames." in capsys.readouterr().out
+
+
+def test_games_with_fewer_runs_or_without_a_curve_are_named(tmp_path, capsys):
+    laid_beside(tmp_path, games=("asterix",))
+    laid_beside(tmp_path, games=("pong",), seeds=[0, 1, 2])
+    write_run(tmp_path, "minatar", 0, [1.0] * 20)
+    assert dopamine.main([str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "- Pong: 3 runs, where other games have 5." in page
+    assert "- Without a public curve: minatar." in page
+
+
+def test_runs_of_other_arms_and_presets_are_left_aside(tmp_path, capsys):
+    laid_beside(tmp_path, seeds=[0, 1])
+    write_run(tmp_path, "pong", 7, [0.0] * 20, preset="author")
+    write_run(tmp_path, "pong", 8, [0.0] * 20, arm="gram")
+    assert dopamine.main([str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "(2)" in page
+    assert "Left aside: 2 runs" in page
+
+
+def test_more_frames_than_the_public_curves_have_are_left_out(tmp_path):
+    write_run(tmp_path, "pong", 0, [0.0] * 220, frames=22_000_000)
+    assert compared(tmp_path)[-1].million_frames == 20
+
+
+def test_table_runs_and_figure_are_written(tmp_path, capsys):
+    laid_beside(tmp_path / "study", games=("asterix", "breakout", "freeway", "pong"))
+    picture = tmp_path / "figures" / "curves.png"
+    out = tmp_path / "out"
+    assert dopamine.main([str(tmp_path / "study"), "--out", str(out), "--figure", str(picture)]) == 0
+    rows = compared(tmp_path / "study")
+    with (out / "dopamine.csv").open() as file:
         assert [float(row["mean"]) for row in csv.DictReader(file)] == pytest.approx([row.mean for row in rows])
-    assert "| Pong | 2 |" in (tmp_path / "out" / "dopamine.md").read_text()
-    assert (tmp_path / "out" / "dopamine.png").stat().st_size > 1_000
+    with (out / "dopamine-runs.csv").open() as file:
+        runs = list(csv.DictReader(file))
+    assert len(runs) == 4 * 5 * 2
+    assert (runs[0]["game"], runs[0]["commit"], runs[0]["episodes"]) == ("asterix", "abc", "10")
+    assert (out / "dopamine.md").read_text() == capsys.readouterr().out
+    assert picture.stat().st_size > 1_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "there is no folder 'nowhere'"),
+        (["short"], "has completed a million frames"),
+        (["short", "--figure", "x.png"], "name their folder by --out"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    write_run(tmp_path / "short", "pong", 0, [1.0], frames=100_000)
+    assert dopamine.main(arguments) == 2
+    captured = capsys.readouterr()
+    assert words in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert captured.out == ""

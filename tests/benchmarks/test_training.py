@@ -67,8 +67,7 @@ def test_a_steady_measurement_that_is_stopped_leaves_what_it_has_measured(tmp_pa
     monkeypatch.setattr(growth, "Row", Stopped)
     monkeypatch.setattr(growth, "INTERVAL_S", 0.05)
     asked = ["--steady", "60", "--threads", "1", "--prefill", "64", "--out", str(tmp_path)]
-    with pytest.raises(KeyboardInterrupt):
-        training.main([*QUICK, *asked])
+    assert training.main([*QUICK, *asked]) == 130
     assert len(read(tmp_path / "steady.csv")) == 2
 
 
@@ -102,6 +101,12 @@ def test_many_runs_get_smaller_replays():
         (["--repeats", "0"], "--repeats is 0"),
         (["--populations", "0"], "--populations holds 0"),
         (["--seconds", "-1"], "--seconds is -1.0"),
+        (["--seconds", "inf"], "--seconds is inf"),
+        (["--warm-up", "-3"], "--warm-up is -3.0"),
+        (["--preset", "nosuch"], "unknown preset 'nosuch'"),
+        (["--capacity", "0"], "must be"),
+        (["--steady", "1", "--capacity", "0"], "replay_capacity is 0"),
+        (["--prefill", "-5"], "prefill_agent_steps is -5"),
         (["--capacity", "100000000000"], "lower --capacity"),
         (["--plot", "nowhere.csv", "x.png"], "cannot read 'nowhere.csv'"),
     ],
@@ -119,11 +124,22 @@ def test_a_gpu_that_is_not_there_is_bad_input(monkeypatch, capsys):
     assert "no GPU is there" in capsys.readouterr().err
 
 
-def test_a_table_of_something_else_is_not_drawn(tmp_path, capsys):
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    assert training.main(["--plot", str(tmp_path / "other.csv"), str(tmp_path / "x.png")]) == 2
-    assert "no table of --scaling or --steady" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["other.csv"]
+@pytest.mark.parametrize(
+    ("table", "picture", "words"),
+    [
+        (b"a,b\n1,2\n", "x.png", "no table of --scaling or --steady"),
+        (b"sweep,runs,agent_steps_per_s\nruns,1,1143\n", "x.png", "no table of --scaling or --steady"),
+        (b"\xff\xfe", "x.png", "no table of --scaling or --steady"),
+        (b"elapsed_s,agent_steps,seconds,rss_bytes,device_bytes\n10,5", "x.png", "ends in the middle of a row"),
+        (b"elapsed_s,agent_steps,seconds,rss_bytes,device_bytes\n10,5,10,1,0\n", "x.bogus", "end in .png"),
+        (b"elapsed_s,agent_steps,seconds,rss_bytes,device_bytes\n10,5,10,1,0\n", "t.csv/x.png", "it is a file"),
+    ],
+)
+def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, table, picture, words):
+    (tmp_path / "t.csv").write_bytes(table)
+    assert training.main(["--plot", str(tmp_path / "t.csv"), str(tmp_path / picture)]) == 2
+    assert words in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
 def test_what_cannot_be_imported_is_named(monkeypatch):

@@ -8,7 +8,8 @@ from torch import nn
 
 from gramian.deep.batch import Batch
 
-CONVOLUTIONS = {"nature": [(32, 8, 4), (64, 4, 2), (64, 3, 1)], "minatar": [(16, 3, 1)], "mlp": []}
+ATARI = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]
+CONVOLUTIONS = {"nature": ATARI, "dopamine": ATARI, "minatar": [(16, 3, 1)], "mlp": []}
 
 
 class NaiveNetwork(nn.Module):
@@ -29,12 +30,14 @@ class NaiveNetwork(nn.Module):
 
     def convolved(self, x):
         for layer in self.conv:
+            if self.kind == "dopamine":
+                x = same_padded(x, layer.kernel_size[0], layer.stride[0])
             x = torch.relu(layer(x))
         return torch.flatten(x, 1)
 
     def forward(self, observations):
         x = observations.to(self.head.bias.dtype)
-        x = self.convolved(x / 255 if self.kind == "nature" else x)
+        x = self.convolved(x / 255 if self.kind in ("nature", "dopamine") else x)
         for layer, norm in zip(self.fc, self.norm, strict=True):
             x = torch.relu(norm(layer(x)))
         return self.head(x), x
@@ -49,6 +52,15 @@ class NaiveNetwork(nn.Module):
             if isinstance(norm, nn.LayerNorm):
                 names |= {f"body.fc{i}.norm.weight": norm.weight, f"body.fc{i}.norm.bias": norm.bias}
         return names | {"head.weight": self.head.weight, "head.bias": self.head.bias}
+
+
+def same_padded(images, size, stride):
+    """Zeros on either side in turn, the first one after, until filters fit as often as strides begin within."""
+    before, after, side = 0, 0, images.shape[-1]
+    wanted = len(range(0, side, stride))
+    while len(range(0, side + before + after - size + 1, stride)) < wanted:
+        before, after = (before, after + 1) if before == after else (before + 1, after)
+    return nn.functional.pad(images, (before, after, before, after))
 
 
 def naive_penalty(kind, features, next_features, centered):

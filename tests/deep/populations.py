@@ -10,6 +10,7 @@ SPECS = {
     "mlp": NetworkSpec("mlp", (5,), actions=3, features_dim=8),
     "minatar": NetworkSpec("minatar", (2, 10, 10), actions=3, features_dim=8),
     "nature": NetworkSpec("nature", (2, 36, 36), actions=3, features_dim=8),
+    "dopamine": NetworkSpec("dopamine", (2, 36, 36), actions=3, features_dim=8),
 }
 CENTRABLE = ("decor", "gram", "gram-unbiased", "norm", "cross")
 EVERY_ARM = [
@@ -28,7 +29,7 @@ def run_batch(spec, seed, number=0, size=6, actions=None, scale=1.0):
         shape = (size, *spec.observation_shape)
         if spec.kind == "mlp":
             return torch.randn(shape, generator=generator)
-        return torch.randint(0, 256 if spec.kind == "nature" else 2, shape, generator=generator, dtype=torch.uint8)
+        return torch.randint(0, 256 if spec.sees_pictures else 2, shape, generator=generator, dtype=torch.uint8)
 
     terminal = torch.rand(size, generator=generator) < 0.3
     return Batch(

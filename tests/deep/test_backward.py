@@ -40,12 +40,12 @@ def compare(spec, config, arms, dtype=torch.float64, tolerance=1e-11, counts=Non
 
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
-@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature", "dopamine"])
 def test_every_arm_is_updated_as_by_automatic_differentiation(kind, config):
     compare(SPECS[kind], config, EVERY_ARM)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature", "dopamine"])
 def test_normalised_layers_are_updated_as_by_automatic_differentiation(kind):
     compare(replace(SPECS[kind], layer_norm=True), LearnerConfig(), EVERY_ARM)
 
@@ -60,7 +60,7 @@ def test_float32_differs_by_rounding_alone():
     compare(SPECS["minatar"], LearnerConfig(), EVERY_ARM, torch.float32, 2e-5)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature", "dopamine"])
 def test_a_run_is_updated_to_the_same_bits_alone_and_among_others(kind):
     spec, seeds = SPECS[kind], list(range(len(EVERY_ARM)))
     together = Learner(spec, LearnerConfig(), seeds, EVERY_ARM)
@@ -122,6 +122,15 @@ def test_a_run_of_atari_s_full_network_is_updated_to_the_same_bits_alone_and_amo
             one.update(batch_of(ATARI, [seed], number, size=32))
     for seed, one in enumerate(alone):
         assert torch.equal(one.state.online[0], together.state.online[seed])
+
+
+def test_the_tasks_of_an_update_go_through_a_method_that_a_profile_can_watch(monkeypatch):
+    (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("dqn")]).run_updates
+    watched, work = [], run.work
+    monkeypatch.setattr(run, "work", lambda plan: (watched.append(plan), work(plan)))
+    for task in run.tasks(batch_of(SPECS["nature"], [0]), 1):
+        task()
+    assert len(watched) == 2
 
 
 def test_a_piece_that_fails_does_not_leave_the_other_thread_waiting():

@@ -52,7 +52,7 @@ def test_an_arm_alone_equals_a_naive_run(arm):
     compare(SPECS["mlp"], LearnerConfig(), [arm], 10)
 
 
-@pytest.mark.parametrize("kind", ["minatar", "nature"])
+@pytest.mark.parametrize("kind", ["minatar", "nature", "dopamine"])
 def test_convolutional_populations_equal_naive_runs(kind):
     compare(SPECS[kind], LearnerConfig(), [Arm("dqn"), Arm("gram", 0.5), Arm("decor", 0.2), Arm("dr3", 0.1)], 10)
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import hypothesis.strategies as st
 import pytest
 import torch
@@ -7,6 +9,8 @@ from torch.nn import functional
 from gramian.deep.networks import (
     NetworkSpec,
     forward,
+    forward_by_run,
+    forward_together,
     init,
     parameter_shapes,
     population_conv2d,
@@ -65,6 +69,20 @@ def test_a_convolution_as_a_matrix_product_has_the_values_and_gradients_of_a_con
         torch.testing.assert_close(by_run, by_matmul, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("kind", SPECS)
+def test_all_runs_together_have_the_values_and_gradients_of_one_after_the_other(kind, layer_norm):
+    spec = replace(SPECS[kind], layer_norm=layer_norm)
+    observations, results = batch_of(spec, [0, 1]).observations, []
+    for way in (forward_by_run, forward_together):
+        parameters = {name: p.requires_grad_() for name, p in init(spec, [0, 1], dtype=torch.float64).items()}
+        output = way(spec, parameters, observations)
+        loss = output.values.square().sum() + output.features.sum()
+        results.append([*output, *torch.autograd.grad(loss, list(parameters.values()))])
+    for one_by_one, together in zip(*results, strict=True):
+        torch.testing.assert_close(together, one_by_one, rtol=1e-10, atol=1e-10)
+
+
 @pytest.mark.parametrize("kind", SPECS)
 def test_on_the_cpu_a_run_s_values_are_bit_for_bit_the_same_alone_and_in_a_population(kind):
     spec = SPECS[kind]
@@ -98,7 +116,7 @@ def test_float64_weights_are_the_float32_ones():
     assert all(torch.equal(single[name].double(), double[name]) for name in single)
 
 
-@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("kind", ["mlp", "minatar", "nature"])
 def test_weights_and_biases_are_uniform_up_to_one_over_the_root_of_the_fan_in(kind):
     spec = SPECS[kind]
     parameters = init(spec, range(300))
@@ -110,6 +128,27 @@ def test_weights_and_biases_are_uniform_up_to_one_over_the_root_of_the_fan_in(ki
         assert values.abs().max() > 0.98 * bound
         # the standard deviation of U(-b, b) is b/√3; 10 % is more than six standard errors of the 900 draws of a bias
         assert abs(values.std().item() / (bound / 3**0.5) - 1) < 0.1
+
+
+def test_weights_of_dopamines_network_are_glorot_and_bengio_s_and_its_biases_zero():
+    spec = SPECS["dopamine"]
+    parameters = init(spec, range(300), [3, 2] * 150)
+    fans = {"conv1": (2 * 64, 32 * 64), "conv2": (32 * 16, 64 * 16), "conv3": (64 * 9, 64 * 9), "fc1": (5 * 5 * 64, 8)}
+    for name, (fan_in, fan_out) in fans.items():
+        values, bound = parameters[f"body.{name}.weight"], (6 / (fan_in + fan_out)) ** 0.5
+        assert 0.98 * bound < values.abs().max() <= bound
+        assert abs(values.std().item() / (bound / 3**0.5) - 1) < 0.1
+        assert not parameters[f"body.{name}.bias"].any()
+    large, small = (parameters["head.weight"][first::2].abs().max() for first in (0, 1))
+    assert 0.98 * (6 / 11) ** 0.5 < large <= (6 / 11) ** 0.5
+    assert (6 / 11) ** 0.5 < small <= (6 / 10) ** 0.5  # the fan-out of a run is its own number of actions
+    assert not parameters["head.bias"].any()
+
+
+def test_the_hidden_layer_of_dopamines_network_sees_eleven_by_eleven_places():
+    spec = NetworkSpec("dopamine", (4, 84, 84), actions=6, features_dim=512)
+    assert spec.body_inputs == 11 * 11 * 64
+    assert [spec.margin(*layer) for layer in ((84, 8, 4), (21, 4, 2), (11, 3, 1))] == [(2, 2), (1, 2), (1, 1)]
 
 
 def test_parameters_of_the_nature_network_are_those_of_mnih_et_al():

@@ -119,7 +119,9 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
     run._descend = fail
     with pytest.raises(MemoryError, match="no room"):
         deque(iter(trainer.step, None), maxlen=0)
-    trainer.environments.close()
+    with pytest.raises(MemoryError, match="no room"):
+        trainer.close()
+    assert trainer.environments._groups[0].engine._players == []  # the emulators are gone nevertheless
 
 
 def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way():
@@ -142,7 +144,7 @@ def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_u
 
 @needs_cuda
 @pytest.mark.parametrize("replay_device", ["cuda", "cpu"])
-@pytest.mark.parametrize("envs_per_run", [1, 3])
+@pytest.mark.parametrize("envs_per_run", [1, 3, 8])  # with 8 two updates are due in a step
 @pytest.mark.parametrize("execution", ["eager", "graphed", "compiled"])
 def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, envs_per_run, replay_device):
     settings = config(envs_per_run)

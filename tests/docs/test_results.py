@@ -47,6 +47,17 @@ def test_a_table_without_results_says_what_it_awaits(results):
     assert text == "*Not yet run: awaits `results/minatar/scores.csv`.*\n"
 
 
+def test_the_table_beside_dopamines_has_its_figure_below_it_where_there_is_one(results):
+    folder = results.RESULTS / "dopamine"
+    folder.mkdir(parents=True)
+    (folder / "dopamine.md").write_text("| game |\n")
+    assert results.dopamine() == "| game |\n"
+    picture = results.DOCS / "figures" / "results" / "dopamine-curves.png"
+    picture.parent.mkdir(parents=True)
+    picture.touch()
+    assert "](figures/results/dopamine-curves.png)" in results.dopamine()
+
+
 def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, tmp_path):
     for drawn in results.REPORT_FIGURES.values():
         path = tmp_path / "report" / "figures" / f"{drawn}.png"

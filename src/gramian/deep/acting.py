@@ -36,7 +36,7 @@ def actors(spec: NetworkSpec, layout: Layout, weights: Tensor, observations: Ten
     >>> actors(spec, layout, layout.flatten(init(spec, [0, 1])), torch.zeros(2, 1, 4, 10, 10))().shape
     torch.Size([2, 1, 6])
     """
-    if spec.kind == "nature" or spec.layer_norm or observations.shape[1] > 1:
+    if spec.sees_pictures or spec.layer_norm or observations.shape[1] > 1:
         runs = by_run(layout.views(weights))
         return lambda: torch.stack(
             [forward_run(spec, own, seen).values for own, seen in zip(runs, observations, strict=True)]

@@ -236,7 +236,7 @@ def through_rectifier(own: Parameters, layer: Layer, slope: Tensor, out: Paramet
 def through_convolution(own: Parameters, layer: Layer, slope: Tensor, out: Parameters, *, wanted: bool) -> Tensor:
     """From a convolution's outputs to its inputs, where that is wanted; its gradients are written."""
     weight = own[f"{layer.name}.weight"]
-    slope = slope.view(layer.outputs.shape)  # which was flattened for the layer above it
+    slope = slope.view(layer.outputs.shape)  # which was flattened for the hidden layer above
     small = layer.inputs.dim() == 2  # patches, which nobody needs the gradient of
     if not small:  # first, since torch is slow where two layouts meet
         slope = slope.contiguous(memory_format=torch.channels_last)
@@ -260,4 +260,4 @@ def through_convolution(own: Parameters, layer: Layer, slope: Tensor, out: Param
     )
     out[f"{layer.name}.weight"].copy_(weight_slope)
     out[f"{layer.name}.bias"].copy_(bias_slope)
-    return slope
+    return slope[(..., *layer.unpadded)] if wanted and layer.unpadded is not None else slope

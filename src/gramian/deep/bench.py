@@ -70,12 +70,7 @@ def measure(
     report("first updates: compiling")
     trainer = Trainer(config, make_environments(config, threads, device), device=device, execution=execution)
     try:
-        prefill = 0.0
-        while trainer.updates < 1:
-            before = time.perf_counter()
-            trainer.step()
-            if trainer.agent_steps < settings.prefill_agent_steps:
-                prefill += time.perf_counter() - before
+        prefill = _first_update(trainer, settings.prefill_agent_steps)
         trainer.pipeline.settle()
         first = time.perf_counter() - began - prefill
         while trainer.updates < WARM_UP_UPDATES:
@@ -85,6 +80,21 @@ def measure(
         return Speed(rate, emulator, first, pieces, _device_times(trainer))
     finally:
         trainer.close()
+
+
+def _first_update(trainer: Trainer, prefill_agent_steps: int) -> float:
+    """Go on until the first update has begun; gives the seconds of the prefill.
+
+    The first step is none of it: in it the actors' work is compiled and recorded, prefill or not.
+    """
+    prefill = 0.0
+    trainer.step()
+    while trainer.updates < 1:
+        before = time.perf_counter()
+        trainer.step()
+        if trainer.agent_steps < prefill_agent_steps:
+            prefill += time.perf_counter() - before
+    return prefill
 
 
 def _emulator_rate(environments: Environments, seconds: float) -> float:

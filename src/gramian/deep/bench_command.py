@@ -1,5 +1,6 @@
 """``gramian bench``."""
 
+import math
 import sys
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,9 +12,14 @@ from gramian.deep.arms import parse_arm
 from gramian.deep.bench import measure
 from gramian.deep.commands import PRESET_FOR
 from gramian.deep.config import Config, load_preset, population
+from gramian.deep.environments import make_engine
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution, compare, pick_execution
-from gramian.deep.session import pick_device
+from gramian.deep.memory import memory_bill
+from gramian.deep.networks import parameter_shapes
+from gramian.deep.replay import bytes_needed
+from gramian.deep.session import LEARNER_COPIES, pick_device
+from gramian.deep.trainer import network_spec
 from gramian.errors import UserError
 
 TOLERANCE = 1e-5
@@ -55,7 +61,11 @@ def bench_command(options: BenchOptions) -> int:
     device = pick_device(options.device)
     if options.check:
         return _check(device)
-    for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
+    for option, number in (
+        ("runs", options.runs),
+        ("envs-per-run", options.envs_per_run),
+        ("torch-threads", options.torch_threads),
+    ):
         if number < 1:
             raise UserError(f"--{option} {number} is too small; give 1 or more")
     if not 0 < options.seconds < 3600:
@@ -69,6 +79,7 @@ def bench_command(options: BenchOptions) -> int:
     arm = parse_arm(options.arm, settings.kappa)
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
+    _check_memory(config, device)
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
@@ -94,6 +105,22 @@ def bench_command(options: BenchOptions) -> int:
         for name, value in speed.device_microseconds.items():
             print(f"{name:<18}{value:11.1f}")
     return 0
+
+
+def _check_memory(config: Config, device: torch.device) -> None:
+    """Refuse a population that does not fit, before anything of it is made."""
+    settings, runs = config.settings, len(config.runs)
+    engine = make_engine(config.runs[0].game, 1, settings.environment)
+    try:
+        network = network_spec(config, engine.observation, engine.actions)
+        parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
+        needed = {
+            "learner": LEARNER_COPIES * runs * parameters * torch.float32.itemsize,
+            "replay": bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity),
+        }
+    finally:
+        engine.close()
+    memory_bill(needed, device, "lower --runs or --replay-capacity")
 
 
 def _check(device: torch.device) -> int:

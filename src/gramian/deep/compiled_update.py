@@ -43,7 +43,7 @@ def run_update(run: int, objective: Objective, adam: Adam, layout: Layout, state
     ['CompiledUpdate', 'RunUpdate']
     """
     spec, arm = objective.spec, objective.arms.arms[run]
-    if spec.kind == "nature":
+    if spec.sees_pictures:
         return HalvedUpdate(run, objective, adam, layout, state)
     fits = (
         spec.kind == "minatar"

@@ -3,6 +3,7 @@
 import math
 import tomllib
 import types
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from importlib.resources import files
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
-NetworkChoice = Literal["auto", "nature", "minatar", "mlp"]
+NetworkChoice = Literal["auto", "nature", "dopamine", "minatar", "mlp"]
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,10 @@ class Settings:
     """κ of the arms that name none of their own."""
 
     network: NetworkChoice = "auto"
-    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole."""
+    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole. dopamine is
+    Dopamine's reading of nature, with padded convolutions and other initial weights."""
     features_dim: int = 0
-    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 nature, 128 minatar, 64 mlp."""
+    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 for Atari, 128 minatar, 64 mlp."""
     layer_norm: bool = False
     """Normalise the hidden layers before their rectifier."""
     tf32: bool = False
@@ -191,7 +193,7 @@ class Config:
         names = [run.name for run in self.runs]
         if not names:
             raise UserError("a population needs at least one run; name a game, an arm and a seed")
-        if twice := sorted({name for name in names if names.count(name) > 1}):
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
             raise UserError(f"run {twice[0]!r} stands twice in the population; name each arm and seed once")
         kinds = {run.game.kind for run in self.runs}
         if len(kinds) > 1:

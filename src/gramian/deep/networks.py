@@ -6,11 +6,16 @@ Q(s, ·) = Wφ(s) + b. The parameters of the body are named ``body.*``, those of
 | kind | observation | convolutions (filters, size, stride) | hidden layers | source |
 | --- | --- | --- | --- | --- |
 | ``nature`` | [C, H, W] in 0…255, scaled by 1/255 | (32, 8, 4), (64, 4, 2), (64, 3, 1) | one | Mnih et al. 2015 |
+| ``dopamine`` | the same | the same, padded: a side of n becomes ⌈n/stride⌉ | one | Castro et al. 2018 |
 | ``minatar`` | [C, H, W] of 0 and 1 | (16, 3, 1) | one | Young & Tian 2019 |
 | ``mlp`` | any shape, flattened | none | two | – |
 
 Every hidden layer is ``features_dim`` wide: 512 in Mnih et al., 128 in Young & Tian. With ``layer_norm`` each hidden
 layer is normalised (Ba, Kiros & Hinton 2016, with gain and shift) before its rectifier.
+
+``dopamine`` is what Dopamine (github.com/google/dopamine) calls Mnih et al.'s network. Its convolutions have zeros
+around their images, half of them before and half after, the odd one after, so that its hidden layer sees 11×11×64
+numbers instead of 7×7×64; and its weights are drawn as by Glorot & Bengio 2010, with biases of zero.
 """
 
 import math
@@ -25,12 +30,13 @@ from torch.nn import functional
 from gramian.deep.streams import Stream, bits
 from gramian.errors import UserError, unknown
 
-Kind = Literal["nature", "minatar", "mlp"]
+Kind = Literal["nature", "dopamine", "minatar", "mlp"]
 Parameters = dict[str, Tensor]
 """Parameters by name, each ``[P, ...]``."""
 
 _CONVOLUTIONS: dict[Kind, tuple[tuple[int, int, int], ...]] = {
     "nature": ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
+    "dopamine": ((32, 8, 4), (64, 4, 2), (64, 3, 1)),
     "minatar": ((16, 3, 1),),
     "mlp": (),
 }
@@ -38,7 +44,7 @@ _CHANNELS_LAST_FROM = 8
 """Images from which on it pays, on a CPU, to put their channels last."""
 NORM_EPSILON = 1e-5
 """Added to the variance in a normalisation."""
-_HIDDEN_LAYERS: dict[Kind, int] = {"nature": 1, "minatar": 1, "mlp": 2}
+_HIDDEN_LAYERS: dict[Kind, int] = {"nature": 1, "dopamine": 1, "minatar": 1, "mlp": 2}
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,7 @@ class NetworkSpec:
     Attributes
     ----------
     kind
-        ``nature``, ``minatar`` or ``mlp``.
+        ``nature``, ``dopamine``, ``minatar`` or ``mlp``.
     observation_shape
         Shape of one observation as the network sees it, frames stacked.
     actions
@@ -89,8 +95,33 @@ class NetworkSpec:
             return math.prod(self.observation_shape)
         channels, *sides = self.observation_shape
         for filters, size, stride in _CONVOLUTIONS[self.kind]:
-            channels, sides = filters, [max(0, (side - size) // stride + 1) for side in sides]
+            seen = [side + sum(self.margin(side, size, stride)) for side in sides]
+            channels, sides = filters, [max(0, (side - size) // stride + 1) for side in seen]
         return channels * math.prod(sides)
+
+    @property
+    def sees_pictures(self) -> bool:
+        """Whether observations are Atari's pictures, in 0…255, and the network one of those made for them."""
+        return self.kind in ("nature", "dopamine")
+
+    def margin(self, side: int, size: int, stride: int) -> tuple[int, int]:
+        """Zeros that a convolution puts before and after ``side`` pixels.
+
+        Examples
+        --------
+        >>> NetworkSpec("dopamine", (4, 84, 84), actions=6, features_dim=512).margin(21, size=4, stride=2)
+        (1, 2)
+        """
+        if self.kind != "dopamine":
+            return 0, 0
+        lacking = max(0, (-(-side // stride) - 1) * stride + size - side)
+        return lacking // 2, lacking - lacking // 2
+
+    def padded(self, images: Tensor, size: int, stride: int) -> Tensor:
+        """Images ``[..., H, W]`` with the zeros around them that a convolution wants."""
+        rows, columns = (self.margin(side, size, stride) for side in images.shape[-2:])
+        margins = (*columns, *rows)
+        return functional.pad(images, margins) if any(margins) else images
 
 
 class Layer(NamedTuple):
@@ -106,6 +137,8 @@ class Layer(NamedTuple):
     """Of a convolution; 0 of a hidden layer that sees everything."""
     normalised: tuple[Tensor, Tensor, Tensor] | None
     """Where there is a normalisation: what went into it, the means and the inverse deviations."""
+    unpadded: tuple[slice, slice] | None = None
+    """Where a convolution put zeros around its inputs: the rows and columns that are not of them."""
 
 
 class QOutput(NamedTuple):
@@ -154,6 +187,8 @@ def init(
 ) -> Parameters:
     """Draw the weights of every run: weights and biases from U(-1/√fan_in, 1/√fan_in), PyTorch's and Torch7's default.
 
+    Those of ``dopamine`` are Glorot & Bengio's, from U(-b, b) with b = √(6/(fan_in + fan_out)), and biases are zero.
+
     A run's weights are a function of its seed and its own number of actions, wherever it stands in the population. The
     rows of the head for actions that a run does not have are zero. Gains and shifts of normalisations are 1 and 0.
 
@@ -188,9 +223,13 @@ def _init_run(spec: NetworkSpec, seed: int, action_count: int) -> Parameters:
         if ".norm." in name:
             run[name] = torch.full(shape, float(name.endswith("weight")))
             continue
+        own = (action_count, *shape[1:]) if name.startswith("head.") else shape
         if name.endswith("weight"):
             bound = math.prod(shape[1:]) ** -0.5  # the bias that follows has the same fan-in
-        own = (action_count, *shape[1:]) if name.startswith("head.") else shape
+            if spec.kind == "dopamine":
+                bound = math.sqrt(6 / (math.prod(own[1:]) + own[0] * math.prod(own[2:])))
+        elif spec.kind == "dopamine":
+            bound = 0.0
         # float32 whatever the dtype of the population, so that float64 runs start from the same numbers
         values = torch.empty(own).uniform_(-bound, bound, generator=generator)
         run[name] = torch.cat([values, values.new_zeros(shape[0] - own[0], *shape[1:])])
@@ -216,11 +255,16 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
     >>> output.values.shape, output.features.shape
     (torch.Size([2, 32, 6]), torch.Size([2, 32, 128]))
     """
-    if observations.device.type == "cpu":
-        return _forward_by_run(spec, parameters, observations)
+    one_by_one = observations.device.type == "cpu"
+    return (forward_by_run if one_by_one else forward_together)(spec, parameters, observations)
+
+
+def forward_together(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> QOutput:
+    """`forward` for all runs in one, for GPUs."""
     x = _scaled(spec, observations, parameters["head.bias"].dtype)
-    for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
+    for number, (_, size, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
         name = f"body.conv{number}"
+        x = spec.padded(x, size, stride)
         x = population_conv2d(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"], stride).relu()
     x = x.flatten(2)
     for name in hidden_names(spec):
@@ -234,8 +278,8 @@ def forward(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> 
     return QOutput(population_linear(x, parameters["head.weight"], parameters["head.bias"]), x)
 
 
-def _forward_by_run(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> QOutput:
-    """One run after the other, so that a run's result does not depend on the others.
+def forward_by_run(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> QOutput:
+    """`forward` for one run after the other, so that a run's result does not depend on the others.
 
     A CPU gains nothing from products of many small matrices, and its convolutions are faster on images whose channels
     come last, if there are some of them.
@@ -289,9 +333,10 @@ def convolved(spec: NetworkSpec, own: Parameters, observations: Tensor, record: 
     >>> convolved(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4, 84, 84)).shape
     torch.Size([3, 64, 7, 7])
     """
-    dtype, channels_last = own["head.bias"].dtype, spec.kind == "nature" and len(observations) >= _CHANNELS_LAST_FROM
+    dtype, channels_last = own["head.bias"].dtype, spec.sees_pictures and len(observations) >= _CHANNELS_LAST_FROM
     x = _interleaved(observations, dtype).div_(255) if channels_last else _scaled(spec, observations, dtype)
-    for number, (_, _, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
+    for number, (_, size, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
+        sides, x = x.shape[-2:], spec.padded(x, size, stride)
         name, seen, weight = f"body.conv{number}", x, own[f"body.conv{number}.weight"]
         if channels_last:
             weight = weight.contiguous(memory_format=torch.channels_last)
@@ -303,7 +348,9 @@ def convolved(spec: NetworkSpec, own: Parameters, observations: Tensor, record: 
         else:
             x = functional.conv2d(x, weight, own[f"{name}.bias"], stride).relu_()
         if record is not None:
-            record.append(Layer(name, seen, x, stride, None))
+            before = [spec.margin(side, size, stride)[0] for side in sides]
+            rows, columns = (slice(first, first + side) for first, side in zip(before, sides, strict=True))
+            record.append(Layer(name, seen, x, stride, None, (rows, columns) if spec.kind == "dopamine" else None))
     return x
 
 
@@ -329,7 +376,7 @@ def patches(images: Tensor, size: int, stride: int) -> Tensor:
 
 
 def _scaled(spec: NetworkSpec, observations: Tensor, dtype: torch.dtype) -> Tensor:
-    return observations.to(dtype, copy=True).div_(255) if spec.kind == "nature" else observations.to(dtype)
+    return observations.to(dtype, copy=True).div_(255) if spec.sees_pictures else observations.to(dtype)
 
 
 def _interleaved(images: Tensor, dtype: torch.dtype) -> Tensor:

@@ -326,9 +326,11 @@ class HostPipeline(Pipeline):
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
-        super().close()
-        if self._threads is not None:
-            self._threads.shutdown()
+        try:
+            super().close()
+        finally:
+            if self._threads is not None:
+                self._threads.shutdown()
 
 
 def learner_threads(halved: bool) -> ThreadPoolExecutor:
@@ -445,6 +447,8 @@ class DevicePipeline(Pipeline):
         self._actors.wait_event(self._learned)
         if self._drawn_batch is not None:
             self.acting.copy_(self.learner.state.online)
+            # Where several updates are due in one step, the copy of the last batch may still be on its way.
+            self._drawn.synchronize()
             self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._drawn_batch)
             for place, drawn in zip(self._batch, self._drawn_batch, strict=True):
                 place.copy_(drawn, non_blocking=True)

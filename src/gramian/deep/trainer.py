@@ -30,7 +30,7 @@ from gramian.errors import UserError
 
 NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
 """The network made for each kind of game."""
-FEATURES: dict[NetworkKind, int] = {"nature": 512, "minatar": 128, "mlp": 64}
+FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
 SEGMENT_BYTES = 256 << 20
 """Frames of the replay that a checkpoint holds in memory at once."""
@@ -321,9 +321,11 @@ class Trainer:
         self.pipeline.settle()
 
     def close(self) -> None:
-        """Stop the learner and the emulators."""
-        self.pipeline.close()
-        self.environments.close()
+        """Stop the learner and the emulators, these also where the learner has failed."""
+        try:
+            self.pipeline.close()
+        finally:
+            self.environments.close()
 
     def _advance(self) -> tuple[Step, NDArray[np.float32]]:
         """One step of everything: what came of it, and the rewards as the learner sees them."""
