@@ -210,6 +210,7 @@ def plot(table: Path, picture: Path) -> None:
     output_folder(picture.parent)
     try:
         from matplotlib.figure import Figure
+        from matplotlib.ticker import LogLocator, NullLocator
     except ImportError as error:
         raise UserError("a plot needs matplotlib; install gramian[lab], or draw it on another machine") from error
     figure = Figure(figsize=(10, 4), layout="constrained")
@@ -221,6 +222,9 @@ def plot(table: Path, picture: Path) -> None:
             for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
                 chosen = [row for row in rows if (row["sweep"], row["contestant"]) == (sweep, contestant)]
                 _draw_sweep(axes, chosen, sweep, title)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:,.0f}")
+            axes.yaxis.set_minor_locator(NullLocator())
             axes.legend()
     else:
         minutes = [float(row["elapsed_s"]) / 60 for row in rows]
