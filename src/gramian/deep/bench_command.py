@@ -1,6 +1,5 @@
 """``gramian bench``."""
 
-import math
 import sys
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -16,9 +15,8 @@ from gramian.deep.environments import make_engine
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution, compare, pick_execution
 from gramian.deep.memory import memory_bill
-from gramian.deep.networks import parameter_shapes
 from gramian.deep.replay import bytes_needed
-from gramian.deep.session import LEARNER_COPIES, pick_device
+from gramian.deep.session import learner_bytes, pick_device
 from gramian.deep.trainer import network_spec
 from gramian.errors import UserError
 
@@ -113,9 +111,8 @@ def _check_memory(config: Config, device: torch.device) -> None:
     engine = make_engine(config.runs[0].game, 1, settings.environment)
     try:
         network = network_spec(config, engine.observation, engine.actions)
-        parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
         needed = {
-            "learner": LEARNER_COPIES * runs * parameters * torch.float32.itemsize,
+            "learner": learner_bytes(network, runs, torch.float32),
             "replay": bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity),
         }
     finally:

@@ -24,7 +24,7 @@ from gramian.deep.graphs import Execution, pick_execution
 from gramian.deep.heldout import HeldOut
 from gramian.deep.logs import RunLog, State, add_provenance, provenance, write_config, write_status
 from gramian.deep.memory import available_bytes, memory_bill
-from gramian.deep.networks import parameter_shapes
+from gramian.deep.networks import NetworkSpec, parameter_shapes
 from gramian.deep.replay import bytes_needed
 from gramian.deep.schedules import crossed
 from gramian.deep.tensorboard import TensorBoard
@@ -211,6 +211,18 @@ def pick_device(name: str) -> torch.device:
     return device
 
 
+def learner_bytes(network: NetworkSpec, runs: int, dtype: torch.dtype) -> int:
+    """What the learner of a population needs, the replay apart.
+
+    Examples
+    --------
+    >>> learner_bytes(NetworkSpec("mlp", (4,), actions=2, features_dim=64), 1, torch.float32)
+    129080
+    """
+    parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
+    return LEARNER_COPIES * runs * parameters * dtype.itemsize
+
+
 def place_replay(name: str, device: torch.device, size: int) -> torch.device:
     """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise.
 
@@ -274,9 +286,8 @@ class _Session:
         settings, runs = self.config.settings, len(self.config.runs)
         observation = self.environments.observation
         network = network_spec(self.config, observation, int(self.environments.actions.max()))
-        parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
         items: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
-        items[self.device]["learner"] = LEARNER_COPIES * runs * parameters * self.dtype.itemsize
+        items[self.device]["learner"] = learner_bytes(network, runs, self.dtype)
         if settings.representation_period_agent_steps:
             games = len({run.game for run in self.config.runs})
             held_out = games * settings.representation_states * observation.stack * observation.frame_bytes
