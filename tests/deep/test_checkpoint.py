@@ -18,7 +18,7 @@ def save(checkpoints, step, segments=(), segments_from=None):
         counters={"updates": step // 4},
         log_lengths={f"{RUN}/episodes.csv": 7},
         shared={"stack": torch.full((3,), step)},
-        runs={RUN: {"online.w": torch.full((2, 2), float(step))}},
+        runs=[{"online.w": torch.full((2, 2), float(step))}],
         segments=[(first, end, {"frames": torch.arange(first, end)}) for first, end in segments],
         segments_from=segments_from,
     )
@@ -26,6 +26,20 @@ def save(checkpoints, step, segments=(), segments_from=None):
 
 def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_run_is_written_before_the_next_is_asked_for(tmp_path):
+    names = ["pong-dqn-s0", "pong-dqn-s1"]
+
+    def weights():
+        for number, name in enumerate(names):
+            assert all((tmp_path / before / "checkpoints" / "1000.safetensors").exists() for before in names[:number])
+            assert not (tmp_path / name / "checkpoints" / "1000.safetensors").exists()
+            yield {"online.w": torch.full((2,), float(number))}
+
+    checkpoints = Checkpoints(tmp_path, names)
+    checkpoints.save(1000, counters={}, log_lengths={}, shared={"x": torch.zeros(1)}, runs=weights())
+    assert [checkpoints.load().runs[name]["online.w"][0].item() for name in names] == [0.0, 1.0]
 
 
 def test_what_was_saved_is_loaded(tmp_path):

@@ -130,7 +130,7 @@ def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_u
     first = Trainer(settings, divided(settings), dtype=torch.float64)
     for _ in range(250):
         first.step()
-    state, runs = first.state(), first.run_states()
+    state, runs = first.state(), list(first.run_states())
     segments = [part for _, _, part in first.segments(None)]
     for environments in (divided(settings), make_environments(settings)):
         second = Trainer(settings, environments, dtype=torch.float64)
@@ -165,7 +165,7 @@ def test_a_resumed_population_on_a_gpu_is_the_one_that_was_never_interrupted():
     first = Trainer(settings, make_environments(settings), dtype=torch.float64, device="cuda", execution="graphed")
     for _ in range(250):
         first.step()
-    state, runs = first.state(), first.run_states()
+    state, runs = first.state(), list(first.run_states())
     segments = [part for _, _, part in first.segments(None)]
     second = Trainer(settings, make_environments(settings), dtype=torch.float64, device="cuda", execution="graphed")
     second.restore(state, runs, segments)

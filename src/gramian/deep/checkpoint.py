@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -85,7 +86,7 @@ class Checkpoints:
     --------
     >>> import tempfile, torch
     >>> checkpoints = Checkpoints(Path(tempfile.mkdtemp()), ["pong-dqn-s0"])
-    >>> weights = {"pong-dqn-s0": {"w": torch.ones(2)}}
+    >>> weights = [{"w": torch.ones(2)}]
     >>> checkpoints.save(1000, counters={"updates": 250}, log_lengths={}, shared={"x": torch.zeros(1)}, runs=weights)
     >>> checkpoints.load().counters
     {'updates': 250}
@@ -116,7 +117,7 @@ class Checkpoints:
         counters: Mapping[str, Any],
         log_lengths: Mapping[str, int],
         shared: Tensors,
-        runs: Mapping[str, Tensors],
+        runs: Iterable[Tensors],
         segments: Iterable[tuple[int, int, Tensors]] = (),
         segments_from: int | None = None,
         kept: int = KEPT,
@@ -127,8 +128,11 @@ class Checkpoints:
         ----------
         agent_steps
             When.
-        counters, log_lengths, shared, runs
+        counters, log_lengths, shared
             What `Checkpoint` gives back.
+        runs
+            Of each run in turn. Each is written before the next is asked for, so that a large population on a GPU is
+            never on the host as a whole.
         segments
             New transitions of the replay: ``(first, end, tensors)``, each going on where the one before ended.
         segments_from
@@ -151,11 +155,10 @@ class Checkpoints:
             sums |= self._write(_segment_name(first, end), compress(safetensors.torch.save(tensors)))
             self._segments.append((first, end))
         self._segments = [(first, end) for first, end in self._segments if end > (segments_from or 0)]
-        states = {f"{run}/checkpoints/{agent_steps}.safetensors": dict(runs[run]) for run in self.runs}
-        states[f"checkpoints/{agent_steps}.safetensors"] = shared
-        for name, tensors in states.items():
+        names = [f"{folder}checkpoints/{agent_steps}.safetensors" for folder in (*(f"{run}/" for run in self.runs), "")]
+        for name, tensors in zip(names, chain(runs, [shared]), strict=True):
             sums |= self._write(name, safetensors.torch.save(tensors))
-        files = {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *states]}
+        files = {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *names]}
         manifest = {
             "format": FORMAT,
             "agent_steps": agent_steps,

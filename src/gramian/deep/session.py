@@ -452,7 +452,7 @@ class _Session:
             counters={"updates": trainer.updates, "diverged": self.diverged},
             log_lengths=lengths,
             shared=trainer.state(),
-            runs=dict(zip(names, trainer.run_states(), strict=True)),
+            runs=trainer.run_states(),
             segments=trainer.segments(self.checkpoints.segments_end) if with_replay else (),
             segments_from=trainer.replay.oldest if with_replay else None,
             kept=1 if final else KEPT,

@@ -267,12 +267,10 @@ class Trainer:
         }
         return {name: tensor.contiguous() for name, tensor in named.items()}
 
-    def run_states(self) -> list[dict[str, Tensor]]:
-        """What each run has learned, as named tensors."""
-        return [
-            {name: tensor.cpu() for name, tensor in self.learner.run_state(run).items()}
-            for run in range(len(self.config.runs))
-        ]
+    def run_states(self) -> Iterator[dict[str, Tensor]]:
+        """What each run has learned, as named tensors on the host; one run after the other."""
+        for run in range(len(self.config.runs)):
+            yield {name: tensor.cpu() for name, tensor in self.learner.run_state(run).items()}
 
     def segments(self, start: int | None) -> Iterator[tuple[int, int, dict[str, Tensor]]]:
         """The replay's transitions from ``start`` on, or all that are needed, in parts of bounded size."""
