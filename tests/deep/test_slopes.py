@@ -102,11 +102,16 @@ def test_the_gram_penalty_adds_two_matrix_products_to_a_compiled_update():
     assert matrix_products(Arm("gram", 0.1)) == matrix_products(Arm("dqn")) + 2
 
 
-@pytest.mark.skipif(not (fused.AVAILABLE and torch.cuda.is_available()), reason="needs CUDA and Triton")
+needs_the_kernel = pytest.mark.skipif(
+    not (fused.AVAILABLE and torch.cuda.is_available()), reason="needs CUDA and Triton"
+)
+
+
+@needs_the_kernel
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize(
-    ("runs", "samples", "features"), [(1, 32, 512), (3, 32, 128), (2, 5, 70), (1, 128, 65), (54, 32, 512)]
+    ("runs", "samples", "features"), [(1, 32, 512), (3, 32, 128), (2, 5, 70), (1, 64, 65), (54, 32, 512)]
 )
 def test_the_fused_kernel_gives_the_gradient_of_the_plain_version(runs, samples, features, centered, compiled):
     x = (draw((runs, features, samples), seed=samples) + 0.5).relu().mT  # rows that do not lie together
@@ -115,7 +120,23 @@ def test_the_fused_kernel_gives_the_gradient_of_the_plain_version(runs, samples,
     assert fused.fits(single)
     function = torch.compile(slopes.gram, fullgraph=True, dynamic=False) if compiled else slopes.gram
     ours = function(single, centered=centered).gradient.cpu()
-    assert (ours - plain).norm() < 2e-6 * plain.norm()
+    assert (ours - plain).norm() < 5e-6 * plain.norm()
+
+
+@needs_the_kernel
+def test_the_fused_kernel_loses_no_digits_to_features_far_from_zero():
+    x = (0.01 * draw((1, 32, 512), seed=0) + 100 * draw((1, 1, 512), seed=1)).float()
+    plain = slopes.gram(x.double(), centered=True).gradient
+    assert (slopes.gram(x.cuda(), centered=True).gradient.cpu() - plain).norm() < 1e-5 * plain.norm()
+
+
+@needs_the_kernel
+def test_the_fused_kernel_rounds_products_where_torch_may(monkeypatch):
+    x = (draw((1, 32, 512), seed=0) + 0.5).relu()
+    plain = slopes.gram(x, centered=True).gradient
+    monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", True)
+    error = (slopes.gram(x.float().cuda(), centered=True).gradient.cpu() - plain).norm() / plain.norm()
+    assert 1e-5 < error < 2e-3
 
 
 def test_a_compiled_update_can_hold_the_fused_operation(monkeypatch):

@@ -2,7 +2,11 @@
 
 In separate operations it is a mean, two products and what lies between them: little work, but five launches, which are
 a twentieth of the update of a single run. Here every program makes the products of all samples by itself, since the
-multiprocessors of the GPU have nothing else to do, and then its own columns of the gradient.
+multiprocessors of the GPU have nothing else to do, and then its own columns of the gradient. Within a program each warp
+sums the products over features of its own; the sums are added at the end.
+
+Products are rounded as torch's: to TF32 where ``torch.backends.cuda.matmul.allow_tf32`` says so, else they are three
+products of TF32 parts, as exact as one of float32, on the units that are made for products.
 
 `gramian.deep.slopes.gram` is the plain version, and the oracle.
 """
@@ -18,14 +22,12 @@ from gramian.penalties import prepared
 
 AVAILABLE = find_spec("triton") is not None
 """Triton comes with the builds of torch that know CUDA."""
-MOST_SAMPLES = 128
-"""More do not fit into the registers of a program."""
-COLUMNS = 16
-"""Features whose gradient a program makes, the fewest that a product takes: with more programs all are done sooner."""
+MOST_SAMPLES = 64
+"""More do not fit into a program, and are work enough for separate operations."""
 LEAST_CAPABILITY = (8, 0)
 """Of a GPU whose units multiply TF32, and whose memory on the chip is large enough for the tiles."""
-TILE = 4096
-"""Numbers that a program has in hand at a time. Few large steps: each waits for the one before it."""
+PROGRAMS = 128
+"""About as many as a large GPU has multiprocessors: beyond, a program had better make more columns."""
 
 if AVAILABLE:
     import triton
@@ -35,37 +37,44 @@ if AVAILABLE:
 
     @kernel
     def _columns(
-        features: tl.tensor, run: tl.tensor, first: tl.tensor,
-        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
-        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr,
+        features: tl.tensor, sample: tl.tensor, feature: tl.tensor,
+        stride_sample: tl.tensor, stride_feature: tl.tensor, n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
     ) -> tl.tensor:  # fmt: skip
-        """X[run, :, first : first + columns], zero beyond n and d."""
-        sample, feature = tl.arange(0, rows)[:, None], first + tl.arange(0, columns)[None, :]
+        """φ at these places, zero beyond n and d; less that of the first sample, where it is to be centred.
+
+        That takes no sum over the samples, and what is far from zero loses no digits in what follows.
+        """
         there = (sample < n) & (feature < d)
-        place = features + run * stride_run + sample * stride_sample + feature * stride_feature
-        x = tl.load(place, mask=there, other=0.0)
+        x = tl.load(features + sample * stride_sample + feature * stride_feature, mask=there, other=0.0)
         if centered:
-            x = tl.where(there, x - tl.sum(x, axis=0, keep_dims=True) / n, 0.0)
+            x = tl.where(there, x - tl.load(features + feature * stride_feature, mask=feature < d, other=0.0), 0.0)
         return x
 
     @kernel
     def _gram_gradient(
         features: tl.tensor, gradient: tl.tensor,
         stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
-        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
-        rows: tl.constexpr, step: tl.constexpr, columns: tl.constexpr,
+        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr, precision: tl.constexpr,
+        rows: tl.constexpr, parts: tl.constexpr, step: tl.constexpr, columns: tl.constexpr,
     ) -> None:  # fmt: skip
-        run, own = tl.program_id(0).to(tl.int64), tl.program_id(1) * columns
-        products = tl.zeros((rows, rows), dtype=tl.float32)
-        for first in range(0, d, step):
-            x = _columns(features, run, first, stride_run, stride_sample, stride_feature, n, d, centered, rows, step)
-            # three products of TF32 parts: as exact as one of float32, on the units that are made for products
-            products = tl.dot(x, tl.trans(x), products, input_precision="tf32x3")
-        x = _columns(features, run, own, stride_run, stride_sample, stride_feature, n, d, centered, rows, columns)
-        variance = tl.sum(x * x, axis=0, keep_dims=True) / n
-        slope = 4.0 / n * (tl.dot(products, x, input_precision="tf32x3") / n - x * variance)
-        sample, feature = tl.arange(0, rows)[:, None], own + tl.arange(0, columns)[None, :]
-        tl.store(gradient + (run * n + sample) * d + feature, slope, mask=(sample < n) & (feature < d))
+        features += tl.program_id(0).to(tl.int64) * stride_run
+        sample, feature = tl.arange(0, rows)[None, :, None], tl.arange(0, step)[None, None, :]
+        feature += tl.arange(0, parts)[:, None, None] * step
+        sums = tl.zeros((parts, rows, rows), dtype=tl.float32)
+        for first in range(0, d, parts * step):
+            x = _columns(features, sample, first + feature, stride_sample, stride_feature, n, d, centered)
+            sums = tl.dot(x, tl.permute(x, (0, 2, 1)), sums, input_precision=precision)
+        products = tl.sum(sums, axis=0)
+        sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
+        there = (sample < n) & (feature < d)
+        x = _columns(features, sample, feature, stride_sample, stride_feature, n, d, centered)
+        if centered:
+            x = tl.where(there, x - tl.sum(x, axis=0, keep_dims=True) / n, 0.0)
+        slope = tl.dot(products, x, input_precision=precision)
+        if centered:  # the other side of the products
+            slope -= tl.sum(tl.where(there, slope, 0.0), axis=0, keep_dims=True) / n
+        slope = 4.0 / n * (slope / n - x * (tl.sum(x * x, axis=0, keep_dims=True) / n))
+        tl.store(gradient + (tl.program_id(0).to(tl.int64) * n + sample) * d + feature, slope, mask=there)
 
 
 def fits(features: Tensor) -> bool:
@@ -106,11 +115,39 @@ def operation(features: Tensor, centered: bool) -> Tensor:
     runs, n, d = features.shape
     gradient = torch.empty((runs, n, d), device=features.device)
     rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
-    _gram_gradient[(runs, -(-d // COLUMNS))](
-        features, gradient, *features.stride(), n, d, centered, rows, min(128, TILE // rows), COLUMNS,
-        num_warps=2 if rows <= 32 else 8,
+    rounded = torch.backends.cuda.matmul.allow_tf32
+    parts, step, warps = shape(rows, rounded=rounded)
+    columns = columns_of(runs, d)
+    _gram_gradient[(runs, -(-d // columns))](
+        features, gradient, *features.stride(), n, d, centered, "tf32" if rounded else "tf32x3",
+        rows, parts, step, columns, num_warps=warps, num_stages=2,
     )  # fmt: skip
     return gradient
+
+
+def shape(rows: int, *, rounded: bool) -> tuple[int, int, int]:
+    """How a program goes through the features: parts at a time, features of a part, warps.
+
+    Few large steps, since each waits for the one before it; as large as the 99 KB allow that a multiprocessor of any
+    GPU of `LEAST_CAPABILITY` has for them.
+    """
+    if rows > 32:
+        return 1, 64, 8
+    return 4, 64 if rounded else 32, 4
+
+
+def columns_of(runs: int, d: int) -> int:
+    """How many columns of the gradient a program makes.
+
+    Examples
+    --------
+    >>> columns_of(1, 512), columns_of(12, 512)
+    (16, 32)
+    """
+    columns = 16  # the fewest that a product takes: with more programs all are done sooner
+    while columns < 64 and runs * d >= 2 * columns * PROGRAMS:
+        columns *= 2
+    return columns
 
 
 operation.register_kernel("cpu")(plain)
