@@ -285,10 +285,14 @@ def outside(rows: Sequence[Row]) -> str:
 
 def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
     """What is missing, a sentence each: runs that did not come to their end, and games without a public curve."""
+    short: dict[tuple[str, str, int], list[str]] = {}
+    for run in runs:
+        if run.state != "done":
+            short.setdefault((run.game, run.state, len(run.iterations)), []).append(str(run.seed))
     told = [
-        f"{reference.title(run.game)}, seed {run.seed}: {run.state}; counts for {len(run.iterations)} million frames."
-        for run in runs
-        if run.state != "done"
+        f"{reference.title(game)}, seed{'s'[: len(seeds) > 1]} {', '.join(seeds)}: {state}; "
+        f"{'count' if len(seeds) > 1 else 'counts'} for {millions} million frames."
+        for (game, state, millions), seeds in short.items()
     ]
     without = sorted({run.game for run in runs if reference.dopamine_curve(run.game) is None})
     if without:

@@ -136,6 +136,14 @@ def test_a_run_that_is_not_at_its_end_counts_as_far_as_it_is_complete_and_is_nam
     assert f"- Pong, seed 4: {state}; counts for 1 million frames." in capsys.readouterr().out
 
 
+def test_runs_of_a_game_that_ended_alike_are_named_together(tmp_path, capsys):
+    laid_beside(tmp_path, seeds=range(3))
+    for seed in (3, 4):
+        write_run(tmp_path, "pong", seed, [-20.0] * 15, state="interrupted")
+    assert dopamine.main([str(tmp_path)]) == 0
+    assert "- Pong, seeds 3, 4: interrupted; count for 1 million frames." in capsys.readouterr().out
+
+
 def test_games_with_fewer_runs_or_without_a_curve_are_named(tmp_path, capsys):
     laid_beside(tmp_path, games=("asterix",))
     laid_beside(tmp_path, games=("pong",), seeds=[0, 1, 2])
