@@ -54,7 +54,6 @@ MEASURES = {
     "srank": "srank",
     "mean_abs_correlation": "mean |correlation|",
     "dormant_share_0.025": "dormant share",
-    "dead_share": "dead share",
 }
 """Of the features in play."""
 
@@ -314,29 +313,22 @@ def features(study: str) -> str:
     return table(["game, arm", *grids], lines)
 
 
-def measures(study: str) -> str:
-    """What the features are like on states that the trained agents come by in play."""
+def measures(study: str, game: str) -> str:
+    """What the features are like on states that the trained agents of a game come by in play."""
     path = RESULTS / study / "measures.csv"
     if not (found := read(path)):
         return awaited(path)
-    rows = [row | {"state": "done"} for row in found]  # what has been analyzed has ended
+    rows = [row | {"state": "done"} for row in found if row["game"] == game]  # what has been analyzed has ended
     grids = {
         name: Grid([row for row in rows if row["measure"] == measure], "value") for measure, name in MEASURES.items()
     }
     first = next(iter(grids.values()))
-    lines = [
-        [f"{game}, `{arm}`", *(interval_text(grid.means(arm), at) for grid in grids.values())]
-        for at, game in enumerate(first.titles)
-        for arm in first.arms
-    ]
+    lines = [[f"`{arm}`", *(interval_text(grid.means(arm), 0) for grid in grids.values())] for arm in first.arms]
     for arm, other in CONTRASTS:
         if {arm, other} <= set(first.arms):
             less = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
-            lines += [
-                [f"{game}, `{arm}` less `{other}`", *(interval_text(one, at, sign=True) for one in less)]
-                for at, game in enumerate(first.titles)
-            ]
-    return table([f"game, arm ({len(first.seeds)} seeds)", *grids], lines)
+            lines.append([f"`{arm}` less `{other}`", *(interval_text(one, 0, sign=True) for one in less)])
+    return table([f"{first.titles[0]}, {len(first.seeds)} seeds", *grids], lines)
 
 
 def chosen(study: str) -> str:
@@ -493,7 +485,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-growths": lambda: growths("minatar"),
         "minatar-feature-differences": lambda: feature_differences("minatar"),
         "atari-pilot": lambda: pilot("atari"),
-        "minatar-measures": lambda: measures("minatar"),
+        "minatar-measures": lambda: measures("minatar", "minatar/seaquest"),
         "minatar-repeated": lambda: repeated("minatar", FIRST),
         "minatar-repeated-both": lambda: repeated_both("minatar", FIRST),
         "minatar-first-features": lambda: feature_differences(FIRST),

@@ -153,11 +153,11 @@ def test_measures_of_trained_agents_stand_by_arm_and_as_differences_of_pairs(res
             for seed in range(4)
         ]
     (folder / "measures.csv").write_text("\n".join(lines) + "\n")
-    found = columns(results.measures("minatar"))
-    by_line = dict(zip(found["game, arm (4 seeds)"], found["effective rank"], strict=True))
-    assert by_line["Seaquest, `gram`"].startswith("3.50 [")
+    found = columns(results.measures("minatar", "minatar/seaquest"))
+    by_line = dict(zip(found["Seaquest, 4 seeds"], found["effective rank"], strict=True))
+    assert by_line["`gram`"].startswith("3.50 [")
     # the seeds differ by as much as they are worth: of pairs, no spread is left
-    assert by_line["Seaquest, `gram` less `dqn`"] == "**+1.00 [+1.00,\u00a0+1.00]**"
+    assert by_line["`gram` less `dqn`"] == "**+1.00 [+1.00,\u00a0+1.00]**"
 
 
 def test_a_pilot_shows_how_far_each_arm_is_from_the_norm_of_gram(results):
