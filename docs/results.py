@@ -4,17 +4,17 @@ Run it as ``python docs/results.py`` after a result has changed. Of a study that
 ``--report FOLDER`` takes the figures of the page from a report of MinAtar's study too, in 256 colours.
 
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report``; that of MinAtar
-also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``, and in ``million``
-the same tables of the runs that repeat some of its games; that of Atari ``features.csv`` of its pilot, as
-``pilot.csv``. Intervals are 95 % percentile intervals of the stratified bootstrap over seeds, or Student's where it is
-said; differences are of pairs of the same game and seed.
+also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``, ``measures.csv`` of
+``gramian analyze``, and in ``first`` the scores and features of an earlier set of the same runs; that of Atari
+``features.csv`` of its pilot, as ``pilot.csv``. Intervals are 95 % percentile intervals of the stratified bootstrap
+over seeds, or Student's where it is said; differences are of pairs of the same game and seed.
 """
 
 import argparse
 import csv
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +36,10 @@ PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
 CONTRASTS = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
 """Arms whose features are compared, each with the one after it."""
-REPETITION = "minatar/million"
-"""Some of MinAtar's games anew, with the same arms and seeds."""
+FIRST = "minatar/first"
+"""An earlier set of the runs of MinAtar's study: the same games, arms and seeds, and fewer frames."""
+SETS = ("first set", "main set")
+"""The two sets of runs, in the order in which they were made."""
 FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
@@ -45,6 +47,15 @@ FEATURES = {
     "held_out_mean_abs_correlation": "mean |correlation|",
     "held_out_dormant_share_0.025": "dormant share",
 }
+MEASURES = {
+    "feature_norm": "‖φ‖",
+    "sparsity": "share of zeros",
+    "effective_rank": "effective rank",
+    "srank": "srank",
+    "mean_abs_correlation": "mean |correlation|",
+    "dormant_share_0.025": "dormant share",
+}
+"""Of the features in play."""
 
 
 def read(path: Path) -> list[Row]:
@@ -201,64 +212,51 @@ def both(study: str) -> str:
     return table(["game", "less `dqn`", "less `norm (matched)`", "found 4 times of 5"], lines)
 
 
-def repetition(study: str, again: str) -> list[list[Row]]:
-    """Scores of a study in the games that it was repeated in, and of its repetition; nothing while one is missing."""
-    first, second = (read(RESULTS / one / "scores.csv") for one in (study, again))
-    games = {row["game"] for row in second}
-    return [[row for row in first if row["game"] in games], second] if first and second else []
+def repeated(study: str, first: str) -> str:
+    """Every arm in both sets of runs."""
+    return in_both_sets(study, first, {})
 
 
-def repeated(study: str, again: str) -> str:
-    """Every arm less DQN and less `norm (matched)`, with Student's intervals, in a study and in its repetition."""
-    if not (found := repetition(study, again)):
-        return awaited(RESULTS / again / "scores.csv")
+def repeated_both(study: str, first: str) -> str:
+    """`gram` and `decor` as one arm in both sets of runs."""
+    return in_both_sets(study, first, {"": PENALISED})
+
+
+def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]]) -> str:
+    """Arms less DQN and less `norm (matched)` in the first set of runs, in the main one, and in the mean of the two.
+
+    The mean is taken seed by seed, so that what the two runs of a seed have in common counts once. ``together`` names
+    the arms that are taken as one, by what a line calls them; every arm by itself where it is empty.
+    """
+    found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
+    if not all(found):
+        return awaited(*(RESULTS / one / "scores.csv" for one in (first, study)))
     finals = [Grid(rows, "final_score") for rows in found]
-    percents = [final.relative(learned(rows)) for final, rows in zip(finals, found, strict=True)]
+    scales = [learned(rows) / 100.0 for rows in found]
+    together = together or {f", `{arm}`": [arm] for arm in finals[1].arms if arm != "dqn"}
     others = ("dqn", "norm (matched)")
 
-    def differences(arm: str, grids: Sequence[Grid], games: slice) -> list[str]:
-        return [
-            "–"
-            if arm == other
-            else interval_text(student((grid.values[arm] - grid.values[other])[:, games]), sign=True)
-            for other in others
-            for grid in grids
-        ]
-
-    arms = [arm for arm in finals[1].arms if arm != "dqn"]
-    lines = [
-        [f"{game}, `{arm}`", *differences(arm, finals, slice(at, at + 1))]
-        for at, game in enumerate(finals[1].titles)
-        for arm in arms
-    ]
-    lines += [[f"together, %, `{arm}`", *differences(arm, percents, slice(None))] for arm in arms]
-    sets = ("first runs", "repeated")
-    return table(["game, arm", *(f"less `{other}`, {one}" for other in others for one in sets)], lines)
-
-
-def repeated_both(study: str, again: str) -> str:
-    """`gram` and `decor` as one arm in a study, in its repetition, and in the mean of the two, seed by seed."""
-    if not (found := repetition(study, again)):
-        return awaited(RESULTS / again / "scores.csv")
-    finals = [Grid(rows, "final_score") for rows in found]
-    scales = [learned(rows) for rows in found]
-    others = ("dqn", "norm (matched)")
-
-    def differences(games: slice, scales: Sequence[Array | float]) -> list[str]:
-        cells = []
+    def cells(arms: Sequence[str], games: slice, scales: Sequence[Array | float]) -> list[str]:
+        made = []
         for other in others:
-            both = [np.mean([final.values[arm] for arm in PENALISED], axis=0) for final in finals]
+            if other in arms:
+                made += ["–"] * 3
+                continue
             sets = [
-                ((mean - final.values[other]) / scale)[:, games]
-                for mean, final, scale in zip(both, finals, scales, strict=True)
+                ((np.mean([final.values[arm] for arm in arms], axis=0) - final.values[other]) / scale)[:, games]
+                for final, scale in zip(finals, scales, strict=True)
             ]
-            cells += [interval_text(student(one), sign=True) for one in (*sets, np.mean(sets, axis=0))]
-        return cells
+            made += [interval_text(student(one), sign=True) for one in (*sets, np.mean(sets, axis=0))]
+        return made
 
-    lines = [[game, *differences(slice(at, at + 1), (1.0, 1.0))] for at, game in enumerate(finals[1].titles)]
-    lines.append(["together, %", *differences(slice(None), [scale / 100.0 for scale in scales])])
-    sets = ("first runs", "repeated", "mean of both")
-    return table(["game", *(f"less `{other}`, {one}" for other in others for one in sets)], lines)
+    lines = [
+        [f"{game}{name}", *cells(arms, slice(at, at + 1), (1.0, 1.0))]
+        for at, game in enumerate(finals[1].titles)
+        for name, arms in together.items()
+    ]
+    lines += [[f"together, %{name}", *cells(arms, slice(None), scales)] for name, arms in together.items()]
+    columns = [f"less `{other}`, {one}" for other in others for one in (*SETS, "mean of both")]
+    return table(["game, arm" if len(together) > 1 else "game", *columns], lines)
 
 
 def student(differences: Array) -> Interval:
@@ -313,6 +311,24 @@ def features(study: str) -> str:
             cells = [interval_text(grid.means(arm), at) for grid in grids.values()]
             lines.append([f"{game}, `{arm}`", *cells])
     return table(["game, arm", *grids], lines)
+
+
+def measures(study: str, game: str) -> str:
+    """What the features are like on states that the trained agents of a game come by in play."""
+    path = RESULTS / study / "measures.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    rows = [row | {"state": "done"} for row in found if row["game"] == game]  # what has been analyzed has ended
+    grids = {
+        name: Grid([row for row in rows if row["measure"] == measure], "value") for measure, name in MEASURES.items()
+    }
+    first = next(iter(grids.values()))
+    lines = [[f"`{arm}`", *(interval_text(grid.means(arm), 0) for grid in grids.values())] for arm in first.arms]
+    for arm, other in CONTRASTS:
+        if {arm, other} <= set(first.arms):
+            less = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
+            lines.append([f"`{arm}` less `{other}`", *(interval_text(one, 0, sign=True) for one in less)])
+    return table([f"{first.titles[0]}, {len(first.seeds)} seeds", *grids], lines)
 
 
 def chosen(study: str) -> str:
@@ -403,16 +419,15 @@ def pilot(study: str, arm: str = "gram (0.082)") -> str:
     return table(["arm", *grid.titles, "geometric mean", "sum of squared log-ratios"], lines)
 
 
-def norms(study: str, again: str) -> str:
-    """Rank correlation of feature norm and final score over the arms' means, game by game, and in the repetition."""
-    if not (first := ranked(study)):
+def norms(study: str, first: str) -> str:
+    """Rank correlation of feature norm and final score over the arms' means, game by game, in both sets of runs."""
+    if not (main := ranked(study)):
         return awaited(*(RESULTS / study / name for name in ("scores.csv", "features.csv")))
-    second = ranked(again)
     lines = [
-        [game, *(f"{found[game]:.2f}".replace("-", "−") if game in found else "–" for found in (first, second))]
-        for game in first
+        [game, *(f"{found[game]:.2f}".replace("-", "−") if game in found else "–" for found in (ranked(first), main))]
+        for game in main
     ]
-    return table(["game", "rank correlation over the arms", "repeated"], lines)
+    return table(["rank correlation over the arms", *SETS], lines)
 
 
 def ranked(study: str) -> dict[str, float]:
@@ -466,13 +481,14 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-chosen": lambda: chosen("minatar"),
         "minatar-chance": lambda: against("minatar", "gram", ["decor"]),
         "minatar-both": lambda: both("minatar"),
-        "minatar-norms": lambda: norms("minatar", REPETITION),
+        "minatar-norms": lambda: norms("minatar", FIRST),
         "minatar-growths": lambda: growths("minatar"),
         "minatar-feature-differences": lambda: feature_differences("minatar"),
         "atari-pilot": lambda: pilot("atari"),
-        "minatar-repeated": lambda: repeated("minatar", REPETITION),
-        "minatar-repeated-both": lambda: repeated_both("minatar", REPETITION),
-        "minatar-repeated-features": lambda: feature_differences(REPETITION),
+        "minatar-measures": lambda: measures("minatar", "minatar/seaquest"),
+        "minatar-repeated": lambda: repeated("minatar", FIRST),
+        "minatar-repeated-both": lambda: repeated_both("minatar", FIRST),
+        "minatar-first-features": lambda: feature_differences(FIRST),
     }
     for study, baselines in BASELINES.items():
         made[f"{study}-kappas"] = lambda study=study: kappas(study)  # type: ignore[misc]

@@ -93,7 +93,7 @@ def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
         tmp_path / "minatar/scores.csv",
         {"dqn": 1, "gram": 2, "norm": 1.5, "norm (matched)": 1.5},
         games=5,
-        frames=900_000,
+        frames=1_000_000,
     )
     entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
     assert [found.verdict for found in entry.judgements] == ["not yet run", "reproduced"]
@@ -172,7 +172,7 @@ def test_the_scores_of_a_report_are_read_as_they_are(tmp_path):
     assert found.numbers[-1] == ("runs behind it", "5 games, 3 seeds, 1,000,000 frames")
 
 
-def features(path, values, *, game="minatar/seaquest", frames=900_000):
+def features(path, values, *, game="minatar/seaquest", frames=1_000_000):
     """A ``features.csv``: for each arm and column the values of its seeds."""
     arms = dict.fromkeys(arm for arm, _ in values)
     columns = dict.fromkeys(column for _, column in values)
@@ -200,7 +200,7 @@ def test_features_of_minatars_seaquest_are_judged_at_equal_norm(matched, expecte
     features(tmp_path / "minatar/features.csv", values)
     found = judged("denser-features", tmp_path, part=2)
     assert found.verdict == expected
-    assert found.numbers[-1] == ("runs behind it", "one game, 3 seeds, 900,000 frames")
+    assert found.numbers[-1] == ("runs behind it", "one game, 3 seeds, 1,000,000 frames")
 
 
 def test_the_growth_of_minatars_gradients_is_judged_by_the_shares_of_the_same_runs(tmp_path):
@@ -215,11 +215,11 @@ def test_the_growth_of_minatars_gradients_is_judged_by_the_shares_of_the_same_ru
 @pytest.mark.parametrize(("matched", "expected"), [(0.3, "reproduced"), (0.6, "confounded")])
 def test_areas_on_minatar_are_judged_at_equal_norm(matched, expected, tmp_path):
     means = {"dqn": 0.2, "gram": 0.6, "norm": 0.3, "norm (matched)": matched}
-    scores(tmp_path / "minatar/scores.csv", means, games=5, frames=900_000)
+    scores(tmp_path / "minatar/scores.csv", means, games=5, frames=1_000_000)
     assert judged("forty-of-49", tmp_path, part=1).verdict == expected
 
 
 def test_equivalence_that_these_runs_cannot_decide_is_said_to_be_so(tmp_path):
-    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=900_000)
+    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=1_000_000)
     edited = judged("gram-scores-like-decor", tmp_path, part=1)
     assert edited.verdict == "reproduced" or edited.reason.endswith("these runs cannot say")

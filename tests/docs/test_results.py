@@ -113,33 +113,51 @@ def test_what_can_be_detected_is_what_a_t_test_finds_four_times_of_five(results)
     assert np.mean(scipy.stats.ttest_1samp(trials, 0, axis=1).pvalue < 0.05) == pytest.approx(0.8, abs=0.03)
 
 
-def test_a_repetition_stands_beside_the_first_runs_of_its_games(results):
+def test_both_sets_of_runs_stand_side_by_side(results):
     write_scores(results)
-    write_scores(results, "minatar/million", ["minatar/freeway"], ARMS | {"gram": 4.0})
-    found = columns(results.repeated("minatar", "minatar/million"))
-    assert found["game, arm"][:2] == ["Freeway, `gram`", "Freeway, `norm (matched)`"]
-    assert found["less `dqn`, first runs"][0] == "**+1.00 [+1.00,\u00a0+1.00]**"
-    assert found["less `dqn`, repeated"][0] == "**+3.00 [+3.00,\u00a0+3.00]**"
-    assert found["less `norm (matched)`, repeated"][1] == "–"
+    write_scores(results, "minatar/first", arms=ARMS | {"gram": 4.0})
+    found = columns(results.repeated("minatar", "minatar/first"))
+    assert found["game, arm"][:2] == ["Breakout, `gram`", "Breakout, `norm (matched)`"]
+    assert found["less `dqn`, first set"][0] == "**+3.00 [+3.00,\u00a0+3.00]**"
+    assert found["less `dqn`, main set"][0] == "**+1.00 [+1.00,\u00a0+1.00]**"
+    assert found["less `norm (matched)`, main set"][1] == "–"
 
 
 def test_two_sets_of_runs_are_put_together_seed_by_seed(results):
     arms = ARMS | {"decor": 2.0}
-    write_scores(results, arms=arms)
-    write_scores(results, "minatar/million", ["minatar/freeway"], arms | {"gram": 4.0})
-    found = columns(results.repeated_both("minatar", "minatar/million"))
-    # gram and decor are 2 and 2 in the first runs, 4 and 2 in the others; dqn is 1, and has learned 1
+    write_scores(results, games=["minatar/freeway"], arms=arms)
+    write_scores(results, "minatar/first", ["minatar/freeway"], arms | {"gram": 4.0})
+    found = columns(results.repeated_both("minatar", "minatar/first"))
+    # gram and decor are 4 and 2 in the first runs, 2 and 2 in the others; dqn is 1, and has learned 1
     assert found["less `dqn`, mean of both"] == [
         "**+1.50 [+1.50,\u00a0+1.50]**",
         "**+150 [+150,\u00a0+150]**",
     ]
 
 
-def test_a_repetition_that_is_not_there_is_awaited(results):
+def test_a_set_of_runs_that_is_not_there_is_awaited(results):
     write_scores(results)
-    awaited = "*Not yet run: awaits `results/minatar/million/scores.csv`.*\n"
-    assert results.repeated("minatar", "minatar/million") == awaited
-    assert results.repeated_both("minatar", "minatar/million") == awaited
+    awaited = "*Not yet run: awaits `results/minatar/first/scores.csv`, `results/minatar/scores.csv`.*\n"
+    assert results.repeated("minatar", "minatar/first") == awaited
+    assert results.repeated_both("minatar", "minatar/first") == awaited
+
+
+def test_measures_of_trained_agents_stand_by_arm_and_as_differences_of_pairs(results):
+    folder = results.RESULTS / "minatar"
+    folder.mkdir(parents=True)
+    lines = ["run,game,arm,seed,agent_steps,measure,value"]
+    for measure in results.MEASURES:
+        lines += [
+            f"r,minatar/seaquest,{arm},{seed},9,{measure},{mean + seed}"
+            for arm, mean in ARMS.items()
+            for seed in range(4)
+        ]
+    (folder / "measures.csv").write_text("\n".join(lines) + "\n")
+    found = columns(results.measures("minatar", "minatar/seaquest"))
+    by_line = dict(zip(found["Seaquest, 4 seeds"], found["effective rank"], strict=True))
+    assert by_line["`gram`"].startswith("3.50 [")
+    # the seeds differ by as much as they are worth: of pairs, no spread is left
+    assert by_line["`gram` less `dqn`"] == "**+1.00 [+1.00,\u00a0+1.00]**"
 
 
 def test_a_pilot_shows_how_far_each_arm_is_from_the_norm_of_gram(results):
@@ -165,7 +183,7 @@ def test_the_table_of_norms_ranks_the_arms_means(results):
     for game in ("minatar/breakout", "minatar/freeway"):
         lines += [f"{game},{arm},{seed},done,{9 - mean}" for arm, mean in ARMS.items() for seed in range(4)]
     (results.RESULTS / "minatar" / "features.csv").write_text("\n".join(lines) + "\n")
-    assert results.norms("minatar", "minatar/million").splitlines()[2] == "| Breakout | −1.00 | – |"
+    assert results.norms("minatar", "minatar/first").splitlines()[2] == "| Breakout | – | −1.00 |"
 
 
 def test_features_are_compared_by_pairs(results):
