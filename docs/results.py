@@ -30,7 +30,7 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
 Row = dict[str, str]
 
-BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)", "norm")}
+BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
 """What the arms of each study are compared with, in turn."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""

@@ -36,7 +36,7 @@ class Display:
         self._names = [run.name for run in config.runs]
         self._returns: list[deque[float]] = [deque(maxlen=LAST_EPISODES) for _ in config.runs]
         self._games = [0] * len(config.runs)
-        self._losses: list[tuple[float, float]] = [(math.nan, math.nan)] * len(config.runs)
+        self._losses: list[tuple[float, float] | None] = [None] * len(config.runs)
         self._states = [""] * len(config.runs)
         self._steps = self._first = agent_steps
         self._clock = clock
@@ -91,10 +91,13 @@ class Display:
         lines = [self._headline()]
         width = max(map(len, self._names))
         for run, name in enumerate(self._names):
-            loss, penalty = self._losses[run]
-            numbers = f"return {self.mean_return(run):.1f} ({self._games[run]} games), loss {loss:.3g}"
-            penalised = f", penalty {penalty:.3g}" if penalty else ""
-            lines.append(f"  {name:<{width}}  {numbers}{penalised} {self._states[run]}".rstrip())
+            numbers = [
+                f"return {self.mean_return(run):.1f} ({self._games[run]} games)" if self._games[run] else "no game yet"
+            ]
+            if (losses := self._losses[run]) is not None:
+                loss, penalty = losses
+                numbers += [f"loss {loss:.3g}", *([f"penalty {penalty:.3g}"] if penalty else [])]
+            lines.append(f"  {name:<{width}}  {', '.join(numbers)} {self._states[run]}".rstrip())
         print("\n".join(lines), file=sys.stderr, flush=True)
 
     def _headline(self) -> str:
@@ -116,13 +119,12 @@ class Display:
             # a name that is cut would lose its seed
             table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
         for run, name in enumerate(self._names):
-            loss, penalty = self._losses[run]
+            losses = self._losses[run]
             table.add_row(
                 name,
-                f"{self.mean_return(run):.1f}",
+                f"{self.mean_return(run):.1f}" if self._games[run] else "",
                 str(self._games[run]),
-                f"{loss:.4g}",
-                f"{penalty:.4g}",
+                *(("", "") if losses is None else (f"{value:.4g}" for value in losses)),
                 self._states[run],
             )
         return table
