@@ -41,8 +41,11 @@ def measures(path, values, *, game="seaquest", agent_steps=5_000_000):
     tables.write(path, rows)
 
 
-def judged(claim, folder, part=0):
-    return judge(CLAIMS[claim], Tables(Path(folder))).judgements[part]
+def judged(claim, folder, setting=""):
+    """The verdict in the first setting, or in the first that begins so."""
+    entry = judge(CLAIMS[claim], Tables(Path(folder)))
+    settings = [part.setting for part in CLAIMS[claim].parts]
+    return entry.judgements[next(i for i, name in enumerate(settings) if name.startswith(setting))]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +99,7 @@ def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
         frames=1_000_000,
     )
     entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
-    assert [found.verdict for found in entry.judgements] == ["not yet run", "reproduced"]
+    assert [found.verdict for found in entry.judgements] == ["not yet run", "not yet run", "reproduced"]
     assert entry.verdict == "not yet run"
 
 
@@ -167,7 +170,7 @@ def test_the_scores_of_a_report_are_read_as_they_are(tmp_path):
     (tmp_path / "theirs.csv").write_text("\n".join(["arm,game,seed,frames,return", *lines]))
     write_import(tmp_path / "theirs.csv", tmp_path / "study")
     build(tmp_path / "study", tmp_path / "results" / "minatar", Options(replicates=100))
-    found = judged("forty-of-49", tmp_path / "results", part=1)
+    found = judged("forty-of-49", tmp_path / "results", "five MinAtar")
     assert found.verdict == "reproduced"
     assert found.numbers[-1] == ("runs behind it", "5 games, 3 seeds, 1,000,000 frames")
 
@@ -198,7 +201,7 @@ def test_features_of_minatars_seaquest_are_judged_at_equal_norm(matched, expecte
     values |= {("norm (matched)", SPARSITY): matched, ("norm", SPARSITY): [0.7, 0.7, 0.7]}
     values |= {(arm, name): [0.1, 0.2, 0.3] for arm in ("dqn", "gram", "norm (matched)") for name in BESIDE}
     features(tmp_path / "minatar/features.csv", values)
-    found = judged("denser-features", tmp_path, part=2)
+    found = judged("denser-features", tmp_path, "MinAtar Seaquest")
     assert found.verdict == expected
     assert found.numbers[-1] == ("runs behind it", "one game, 3 seeds, 1,000,000 frames")
 
@@ -209,17 +212,57 @@ def test_the_growth_of_minatars_gradients_is_judged_by_the_shares_of_the_same_ru
     logs = ("head_gradient", "feature_norm", "td_error")
     values |= {("dqn", f"growth_log_{name}"): [1.0, 1.1, 0.9] for name in logs}
     features(tmp_path / "minatar/features.csv", values)
-    assert judged("gradient-growth", tmp_path, part=2).verdict == "reproduced"
+    assert judged("gradient-growth", tmp_path, "MinAtar Seaquest").verdict == "reproduced"
 
 
 @pytest.mark.parametrize(("matched", "expected"), [(0.3, "reproduced"), (0.6, "confounded")])
 def test_areas_on_minatar_are_judged_at_equal_norm(matched, expected, tmp_path):
     means = {"dqn": 0.2, "gram": 0.6, "norm": 0.3, "norm (matched)": matched}
     scores(tmp_path / "minatar/scores.csv", means, games=5, frames=1_000_000)
-    assert judged("forty-of-49", tmp_path, part=1).verdict == expected
+    assert judged("forty-of-49", tmp_path, "five MinAtar").verdict == expected
 
 
 def test_equivalence_that_these_runs_cannot_decide_is_said_to_be_so(tmp_path):
     scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=1_000_000)
-    edited = judged("gram-scores-like-decor", tmp_path, part=1)
+    edited = judged("gram-scores-like-decor", tmp_path, "five MinAtar")
     assert edited.verdict == "reproduced" or edited.reason.endswith("these runs cannot say")
+
+
+FOUR = {"dqn": 0.2, "gram": 0.1, "gram (0.082)": 0.6}
+
+
+@pytest.mark.parametrize(("matched", "expected"), [(0.3, "reproduced"), (0.6, "confounded")])
+@pytest.mark.parametrize("claim", ["forty-of-49", "median-score"])
+def test_the_short_study_of_atari_is_judged_at_the_chosen_coefficient_and_equal_norm(
+    claim, matched, expected, tmp_path
+):
+    scores(tmp_path / "atari/scores.csv", FOUR | {"norm (matched)": matched}, games=4, frames=4_000_000)
+    assert judged(claim, tmp_path, "four Atari").verdict == expected
+    assert judged(claim, tmp_path, "49 Atari").verdict == "not yet run"
+
+
+@pytest.mark.parametrize(
+    ("claim", "measure"),
+    [
+        ("denser-features", "sparsity"),
+        ("falling-terms", "feature_norm"),
+        ("falling-terms", "cross_term"),
+        ("falling-terms", "std_sum"),
+    ],
+)
+@pytest.mark.parametrize(("matched", "expected"), [([0.6, 0.65, 0.7], "reproduced"), ([0.3, 0.4, 0.5], "confounded")])
+def test_features_of_the_short_study_of_atari_are_judged_at_equal_norm(claim, measure, matched, expected, tmp_path):
+    names = ("effective_rank", "mean_abs_correlation", "dormant_share_0.025", measure)
+    values = {(arm, name): [0.7, 0.71, 0.72] for arm in ("dqn", "gram", "norm (matched)") for name in names}
+    values |= {("gram (0.082)", name): [0.3, 0.31, 0.32] for name in names} | {("norm (matched)", measure): matched}
+    measures(tmp_path / "atari/measures.csv", values, agent_steps=1_000_000)
+    setting = {"cross_term": ": cross", "std_sum": ": variance", "feature_norm": ": norm"}.get(measure, "")
+    assert judged(claim, tmp_path, f"Seaquest, 4M frames{setting}").verdict == expected
+
+
+def test_the_growth_of_gradients_is_judged_in_the_short_study_of_atari_too(tmp_path):
+    shares = {"growth_share_feature_norm": [0.8, 0.82, 0.81], "growth_share_td_error": [0.1, 0.12, 0.11]}
+    measures(
+        tmp_path / "atari/measures.csv", {("dqn", name): found for name, found in shares.items()}, agent_steps=1_000_000
+    )
+    assert judged("gradient-growth", tmp_path, "Seaquest, 4M").verdict == "reproduced"
