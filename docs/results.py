@@ -44,6 +44,7 @@ FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
     "held_out_effective_rank": "effective rank",
+    "held_out_participation_ratio": "participation ratio",
     "held_out_mean_abs_correlation": "mean |correlation|",
     "held_out_dormant_share_0.025": "dormant share",
 }
@@ -51,6 +52,7 @@ MEASURES = {
     "feature_norm": "‖φ‖",
     "sparsity": "share of zeros",
     "effective_rank": "effective rank",
+    "participation_ratio": "participation ratio",
     "srank": "srank",
     "mean_abs_correlation": "mean |correlation|",
     "dormant_share_0.025": "dormant share",
@@ -222,7 +224,13 @@ def repeated_both(study: str, first: str) -> str:
     return in_both_sets(study, first, {"": PENALISED})
 
 
-def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]]) -> str:
+def repeated_area(study: str, first: str) -> str:
+    """The same and `gram-unbiased` by the area under the learning curve."""
+    arms = {", `gram` and `decor`": PENALISED, ", `gram-unbiased`": ["gram-unbiased"]}
+    return in_both_sets(study, first, arms, column="auc")
+
+
+def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], *, column: str = "final_score") -> str:
     """Arms less DQN and less `norm (matched)` in the first set of runs, in the main one, and in the mean of the two.
 
     The mean is taken seed by seed, so that what the two runs of a seed have in common counts once. ``together`` names
@@ -231,7 +239,7 @@ def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]]) 
     found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
     if not all(found):
         return awaited(*(RESULTS / one / "scores.csv" for one in (first, study)))
-    finals = [Grid(rows, "final_score") for rows in found]
+    finals = [Grid(rows, column) for rows in found]
     scales = [learned(rows) / 100.0 for rows in found]
     together = together or {f", `{arm}`": [arm] for arm in finals[1].arms if arm != "dqn"}
     others = ("dqn", "norm (matched)")
@@ -488,6 +496,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-measures": lambda: measures("minatar", "minatar/seaquest"),
         "minatar-repeated": lambda: repeated("minatar", FIRST),
         "minatar-repeated-both": lambda: repeated_both("minatar", FIRST),
+        "minatar-repeated-area": lambda: repeated_area("minatar", FIRST),
         "minatar-first-features": lambda: feature_differences(FIRST),
     }
     for study, baselines in BASELINES.items():

@@ -266,3 +266,10 @@ def test_the_growth_of_gradients_is_judged_in_the_short_study_of_atari_too(tmp_p
         tmp_path / "atari/measures.csv", {("dqn", name): found for name, found in shares.items()}, agent_steps=1_000_000
     )
     assert judged("gradient-growth", tmp_path, "Seaquest, 4M").verdict == "reproduced"
+
+
+def test_two_arms_of_the_same_seeds_are_compared_by_pairs(tmp_path):
+    pairs = {"dqn": [0.5, 0.6, 0.7], "gram": [0.41, 0.5, 0.59], "norm": [0.8, 0.9, 1.0]}
+    measures(tmp_path / "atari/measures.csv", {(arm, "sparsity"): values for arm, values in pairs.items()})
+    found = dict(judged("denser-features", tmp_path).numbers)
+    assert found["sparsity with the penalty less that without"] == "−0.100 [−0.125, −0.075]"

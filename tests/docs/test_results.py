@@ -123,6 +123,17 @@ def test_both_sets_of_runs_stand_side_by_side(results):
     assert found["less `norm (matched)`, main set"][1] == "–"
 
 
+def test_both_sets_of_runs_are_compared_by_area_too(results):
+    arms = ARMS | {"decor": 2.0, "gram-unbiased": 3.0}
+    write_scores(results, games=["minatar/freeway"], arms=arms)
+    write_scores(results, "minatar/first", ["minatar/freeway"], arms)
+    found = columns(results.repeated_area("minatar", "minatar/first"))
+    assert found["game, arm"][:2] == ["Freeway, `gram` and `decor`", "Freeway, `gram-unbiased`"]
+    rows = results.read(results.RESULTS / "minatar" / "scores.csv")
+    areas = {arm: float(next(row["auc"] for row in rows if row["arm"] == arm)) for arm in arms}
+    assert found["less `dqn`, main set"][1].startswith(f"**+{areas['gram-unbiased'] - areas['dqn']:.2f} ")
+
+
 def test_two_sets_of_runs_are_put_together_seed_by_seed(results):
     arms = ARMS | {"decor": 2.0}
     write_scores(results, games=["minatar/freeway"], arms=arms)

@@ -56,7 +56,8 @@ def find_arm(names: set[str], kind: str, table: str) -> str:
 class Measure:
     r"""Mean of a measure over the seeds of an arm, less that of another arm or less another measure of the same runs.
 
-    Intervals are Student's t: Welch's for two arms, of the pairs for two measures.
+    Intervals are Student's t, of pairs of the same seed: arms share its random numbers. Where two arms do not have the
+    same seeds they are Welch's.
 
     Examples
     --------
@@ -64,11 +65,11 @@ class Measure:
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = [f"pong,{arm},{seed},500,sparsity,{value}" for arm, seed, value in
-    ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.32)]]
+    ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.33)]]
     >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows]))
     >>> denser = Measure("m.csv", "pong", "gram", "sparsity", minus_arm="dqn")
     >>> print(denser.number(Tables(folder)), "|", denser.sample(Tables(folder)))
-    −0.40 [−0.46, −0.34] | one game, 2 seeds, 500 agent steps
+    −0.39 [−0.46, −0.33] | one game, 2 seeds, 500 agent steps
     """
 
     table: str
@@ -86,7 +87,7 @@ class Measure:
             return _mean({seed: first[seed] - second[seed] for seed in first.keys() & second.keys()})
         if not self.minus_arm:
             return _mean(first)
-        return _welch(list(first.values()), list(self._values(tables, self.minus_arm, self.measure).values()))
+        return _difference(first, self._values(tables, self.minus_arm, self.measure))
 
     def sample(self, tables: Tables) -> Sample:
         """Seeds and agent steps behind it."""
@@ -114,11 +115,11 @@ class Feature:
     >>> import tempfile
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
-    >>> rows = ["pong,dqn,0,done,500,8", "pong,dqn,1,done,500,9", "pong,gram,0,done,500,4", "pong,gram,1,done,500,5"]
+    >>> rows = ["pong,dqn,0,done,500,8", "pong,dqn,1,done,500,9", "pong,gram,0,done,500,4", "pong,gram,1,done,500,6"]
     >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows]))
     >>> smaller = Feature("f.csv", "pong", "gram", "training_norm", minus_arm="dqn")
     >>> print(smaller.number(Tables(folder)), "|", smaller.sample(Tables(folder)))
-    −4.0 [−7.0, −1.0] | one game, 2 seeds, 500 frames
+    −4 [−10, 3] | one game, 2 seeds, 500 frames
     """
 
     table: str
@@ -136,7 +137,7 @@ class Feature:
             return _mean({seed: first[seed] - second[seed] for seed in first})
         if not self.minus_arm:
             return _mean(first)
-        return _welch(list(first.values()), list(self._values(tables, self.minus_arm, self.column).values()))
+        return _difference(first, self._values(tables, self.minus_arm, self.column))
 
     def sample(self, tables: Tables) -> Sample:
         """Seeds and frames behind it."""
@@ -163,6 +164,13 @@ def _mean(by_seed: dict[str, float]) -> Number:
         return Number(float(values.mean()), -math.inf, math.inf)
     half = float(scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
     return Number(float(values.mean()), float(values.mean()) - half, float(values.mean()) + half)
+
+
+def _difference(first: dict[str, float], second: dict[str, float]) -> Number:
+    """Of two arms, by seed."""
+    if first.keys() == second.keys():
+        return _mean({seed: first[seed] - second[seed] for seed in first})
+    return _welch(list(first.values()), list(second.values()))
 
 
 def _welch(first: list[float], second: list[float]) -> Number:
