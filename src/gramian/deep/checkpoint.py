@@ -21,7 +21,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
@@ -155,9 +154,11 @@ class Checkpoints:
             sums |= self._write(_segment_name(first, end), compress(safetensors.torch.save(tensors)))
             self._segments.append((first, end))
         self._segments = [(first, end) for first, end in self._segments if end > (segments_from or 0)]
-        names = [f"{folder}checkpoints/{agent_steps}.safetensors" for folder in (*(f"{run}/" for run in self.runs), "")]
-        for name, tensors in zip(names, chain(runs, [shared]), strict=True):
+        names = [f"{run}/checkpoints/{agent_steps}.safetensors" for run in self.runs]
+        for name, tensors in zip(names, runs, strict=True):
             sums |= self._write(name, safetensors.torch.save(tensors))
+        names.append(f"checkpoints/{agent_steps}.safetensors")
+        sums |= self._write(names[-1], safetensors.torch.save(shared))
         files = {name: sums[name] for name in [*(_segment_name(*span) for span in self._segments), *names]}
         manifest = {
             "format": FORMAT,

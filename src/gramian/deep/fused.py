@@ -5,8 +5,8 @@ a twentieth of the update of a single run. Here every program makes the products
 multiprocessors of the GPU have nothing else to do, and then its own columns of the gradient. Within a program each warp
 sums the products over features of its own; the sums are added at the end.
 
-Products are rounded as torch's: to TF32 where ``torch.backends.cuda.matmul.allow_tf32`` says so, else they are three
-products of TF32 parts, as exact as one of float32, on the units that are made for products.
+Products are three products of TF32 parts: as exact as one of float32, on the units that are made for products. A single
+one, where torch may round to TF32, would make the gradient too short by a thousandth: bits are cut off, not rounded.
 
 `gramian.deep.slopes.gram` is the plain version, and the oracle.
 """
@@ -26,6 +26,8 @@ MOST_SAMPLES = 64
 """More do not fit into a program, and are work enough for separate operations."""
 LEAST_CAPABILITY = (8, 0)
 """Of a GPU whose units multiply TF32, and whose memory on the chip is large enough for the tiles."""
+PRECISION = "tf32x3"
+"""Of the products."""
 PROGRAMS = 128
 """About as many as a large GPU has multiprocessors: beyond, a program had better make more columns."""
 
@@ -104,7 +106,8 @@ def plain(features: Tensor, centered: bool) -> Tensor:
     """The same in several operations, where there are no units for products of TF32."""
     x = prepared(features, centered)
     n = x.shape[-2]
-    return (4 / n * (x @ x.mT @ x / n - x * x.square().mean(-2, keepdim=True))).contiguous()
+    gradient = 4 / n * (x @ x.mT @ x / n - x * x.square().mean(-2, keepdim=True))
+    return gradient.to(features.dtype).contiguous()  # it may be float64, where products of float32 are rounded
 
 
 @torch.library.custom_op("gramian::gram_gradient", mutates_args=(), device_types="cuda")
@@ -113,27 +116,24 @@ def operation(features: Tensor, centered: bool) -> Tensor:
     if torch.cuda.get_device_capability(features.device) < LEAST_CAPABILITY:
         return plain(features, centered)
     runs, n, d = features.shape
-    gradient = torch.empty((runs, n, d), device=features.device)
+    gradient = features.new_empty((runs, n, d))
     rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
-    rounded = torch.backends.cuda.matmul.allow_tf32
-    parts, step, warps = shape(rows, rounded=rounded)
+    parts, step, warps = shape(rows)
     columns = columns_of(runs, d)
     _gram_gradient[(runs, -(-d // columns))](
-        features, gradient, *features.stride(), n, d, centered, "tf32" if rounded else "tf32x3",
+        features, gradient, *features.stride(), n, d, centered, PRECISION,
         rows, parts, step, columns, num_warps=warps, num_stages=2,
     )  # fmt: skip
     return gradient
 
 
-def shape(rows: int, *, rounded: bool) -> tuple[int, int, int]:
+def shape(rows: int) -> tuple[int, int, int]:
     """How a program goes through the features: parts at a time, features of a part, warps.
 
     Few large steps, since each waits for the one before it; as large as the 99 KB allow that a multiprocessor of any
     GPU of `LEAST_CAPABILITY` has for them.
     """
-    if rows > 32:
-        return 1, 64, 8
-    return 4, 64 if rounded else 32, 4
+    return (4, 32, 4) if rows <= 32 else (1, 64, 8)
 
 
 def columns_of(runs: int, d: int) -> int:
