@@ -1,13 +1,14 @@
 """Writes the tables of ``docs/results.md`` into ``docs/tables``, from the tables in ``results``.
 
 Run it as ``python docs/results.py`` after a result has changed. Of a study that has not been run, its table says so.
-``--report FOLDER`` takes the figures of the page from a report of MinAtar's study too, in 256 colours.
+``--minatar FOLDER`` and ``--atari FOLDER`` take the page's figures from a report of that study too, in 256 colours.
 
-A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report``; that of MinAtar
-also the ``kappa.csv`` of the report of either tuning study, as ``kappa-a.csv`` and ``kappa-b.csv``, ``measures.csv`` of
-``gramian analyze``, and in ``first`` the scores and features of an earlier set of the same runs; that of Atari
-``features.csv`` of its pilot, as ``pilot.csv``. Intervals are 95 % percentile intervals of the stratified bootstrap
-over seeds, or Student's where it is said; differences are of pairs of the same game and seed.
+A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of
+``gramian analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
+``kappa-a.csv`` and ``kappa-b.csv``, and in ``first`` the scores and features of an earlier set of the same runs; that
+of Atari ``features.csv`` of its pilot, as ``pilot.csv``. Intervals are 95 % percentile intervals of the stratified
+bootstrap over seeds, or Student's where it is said, and for differences of a few seeds; differences are of pairs of the
+same game and seed.
 """
 
 import argparse
@@ -32,12 +33,20 @@ Row = dict[str, str]
 
 BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
 """What the arms of each study are compared with, in turn."""
+FEW = 5
+"""Up to so many seeds differences have Student's intervals: the bootstrap's are far too narrow."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
-CONTRASTS = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
-"""Arms whose features are compared, each with the one after it."""
 FIRST = "minatar/first"
 """An earlier set of the runs of MinAtar's study: the same games, arms and seeds, and fewer frames."""
+CONTRASTS = {
+    "minatar": (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)")),
+    "atari": (("gram (0.082)", "dqn"), ("gram (0.082)", "norm (matched)"), ("gram", "dqn")),
+}
+CONTRASTS[FIRST] = CONTRASTS["minatar"]
+"""Arms whose features are compared in each study, each with the one after it."""
+GROWING = ("dqn", "gram", "gram (0.082)")
+"""Arms of which it is shown where the growth of the gradient comes from."""
 SETS = ("first set", "main set")
 """The two sets of runs, in the order in which they were made."""
 FEATURES = {
@@ -97,8 +106,10 @@ def ends_text(low: str, high: str) -> str:
 
 
 def interval_text(found: Interval, at: int | None = None, *, sign: bool = False) -> str:
-    """An estimate with its interval; bold where the interval leaves out 0 and it is a difference."""
+    """An estimate with its interval, where it has one; bold where that leaves out 0 and it is a difference."""
     value, low, high = (float(part if at is None else part[at]) for part in found)
+    if not math.isfinite(low + high):
+        return number(value, sign=sign)
     text = f"{number(value, sign=sign)} {ends_text(number(low, sign=sign), number(high, sign=sign))}"
     return f"**{text}**" if sign and (low > 0 or high < 0) else text
 
@@ -125,14 +136,47 @@ class Grid:
             return [title.removeprefix("MinAtar ") for title in titles]
         return titles
 
+    @property
+    def seeds_text(self) -> str:
+        """How many seeds an arm has in a game."""
+        counts = np.isfinite(np.stack(list(self.values.values()))).sum(axis=1)
+        fewest, most = counts.min(), counts.max()
+        return f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds"
+
     def means(self, arm: str) -> Interval:
         """Of each game, with intervals."""
         return statistics.bootstrap(statistics.mean_over_runs, self.values[arm], np.random.default_rng(0), by_game=True)
 
+    @property
+    def few(self) -> bool:
+        """Whether there are so few seeds that intervals of differences have to be Student's."""
+        return len(self.seeds) <= FEW
+
     def compared(self, statistic: statistics.PairStatistic, arm: str, baseline: str, *, by_game: bool) -> Interval:
-        """An arm with another, by pairs of the same game and seed."""
+        """An arm with another, by pairs of the same game and seed; intervals of the bootstrap."""
         pair: tuple[Array, Array] = self.values[arm], self.values[baseline]
         return statistics.bootstrap_pair(statistic, *pair, np.random.default_rng(0), paired=True, by_game=by_game)
+
+    def differences(self, arm: str, baseline: str) -> list[str]:
+        """An arm less another in each game, by pairs of the same seed."""
+        if self.few:
+            apart = self.values[arm] - self.values[baseline]
+            return [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(self.games))]
+        found = self.compared(statistics.paired_difference, arm, baseline, by_game=True)
+        return [interval_text(found, at, sign=True) for at in range(len(self.games))]
+
+    def together(self, arm: str, baseline: str) -> str:
+        """The mean of the games."""
+        if self.few:
+            return interval_text(student(self.values[arm] - self.values[baseline]), sign=True)
+        return interval_text(self.compared(mean_difference, arm, baseline, by_game=False), sign=True)
+
+    def won(self, arm: str, baseline: str) -> str:
+        """The share of pairs that an arm wins; of a few seeds, their number."""
+        if self.few:
+            apart = self.values[arm] - self.values[baseline]
+            return f"{(apart > 0).sum() + 0.5 * (apart == 0).sum():g} of {np.isfinite(apart).sum()}"
+        return interval_text(self.compared(statistics.paired_improvement, arm, baseline, by_game=False))
 
     def relative(self, scale: Array) -> "Grid":
         """The same in percent of a scale ``[G]``, so that games can be put together."""
@@ -158,7 +202,7 @@ def scores(study: str) -> str:
     for arm in grid.arms:
         means = grid.means(arm)
         lines.append([f"`{arm}`", *(interval_text(means, at) for at in range(len(grid.games)))])
-    return table([f"arm ({len(grid.seeds)} seeds)", *grid.titles], lines)
+    return table([f"arm ({grid.seeds_text})", *grid.titles], lines)
 
 
 def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
@@ -170,13 +214,16 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
     if baseline not in final.arms:
         return f"*The study has no arm `{baseline}`.*\n"
     relative = final.relative(learned(found))
-    columns = []
-    for arm in (arm for arm in arms or final.arms if arm != baseline):
-        by_game = final.compared(statistics.paired_difference, arm, baseline, by_game=True)
-        together = relative.compared(mean_difference, arm, baseline, by_game=False)
-        won = [one.compared(statistics.paired_improvement, arm, baseline, by_game=False) for one in (final, auc)]
-        games = [interval_text(by_game, at, sign=True) for at in range(len(final.games))]
-        columns.append([f"`{arm}`", *games, interval_text(together, sign=True), *map(interval_text, won)])
+    columns = [
+        [
+            f"`{arm}`",
+            *final.differences(arm, baseline),
+            relative.together(arm, baseline),
+            *(one.won(arm, baseline) for one in (final, auc)),
+        ]
+        for arm in arms or final.arms
+        if arm != baseline
+    ]
     names = [f"less `{baseline}`", *final.titles, "together, %", "pairs won", "pairs won by area"]
     header, *lines = zip(names, *columns, strict=True)
     return table(header, lines)
@@ -268,10 +315,10 @@ def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], 
 
 
 def student(differences: Array) -> Interval:
-    """Mean over seeds and games of differences ``[S, G]``, with Student's 95 % interval."""
+    """Mean over games of the mean over seeds of differences ``[S, G]``, with Student's 95 % interval."""
     error, freedom = standard_error(differences)
     half = error * float(scipy.stats.t.ppf(0.975, freedom))
-    mean = float(differences.mean())
+    mean = float(np.nanmean(differences, axis=0).mean())
     return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
 
 
@@ -282,9 +329,12 @@ def detectable(differences: Array) -> float:
 
 
 def standard_error(differences: Array) -> tuple[float, int]:
-    """Of the mean over seeds and games ``[S, G]``, games being what they are and seeds drawn; and its freedom."""
-    seeds, games = differences.shape
-    return math.sqrt(float(differences.var(axis=0, ddof=1).sum()) / seeds) / games, games * (seeds - 1)
+    """Of that mean ``[S, G]``, games being what they are and seeds drawn, and its freedom; NaN where a game has one."""
+    seeds = np.isfinite(differences).sum(axis=0)
+    if seeds.min() < 2:
+        return math.nan, 1
+    variances = np.nanvar(differences, axis=0, ddof=1) / seeds
+    return math.sqrt(float(variances.sum())) / len(seeds), int((seeds - 1).sum())
 
 
 def feature_differences(study: str) -> str:
@@ -295,13 +345,10 @@ def feature_differences(study: str) -> str:
     grids = {name: Grid(found, column) for column, name in FEATURES.items() if column in found[0]}
     first = next(iter(grids.values()))
     tables = []
-    for arm, other in CONTRASTS:
+    for arm, other in CONTRASTS[study]:
         if not {arm, other} <= set(first.arms):
             continue
-        compared = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
-        lines = [
-            [game, *(interval_text(one, at, sign=True) for one in compared)] for at, game in enumerate(first.titles)
-        ]
+        lines = zip(first.titles, *(grid.differences(arm, other) for grid in grids.values()), strict=True)
         tables.append(table([f"`{arm}` less `{other}`", *grids], lines))
     return "\n".join(tables)
 
@@ -332,11 +379,10 @@ def measures(study: str, game: str) -> str:
     }
     first = next(iter(grids.values()))
     lines = [[f"`{arm}`", *(interval_text(grid.means(arm), 0) for grid in grids.values())] for arm in first.arms]
-    for arm, other in CONTRASTS:
+    for arm, other in CONTRASTS[study]:
         if {arm, other} <= set(first.arms):
-            less = [grid.compared(statistics.paired_difference, arm, other, by_game=True) for grid in grids.values()]
-            lines.append([f"`{arm}` less `{other}`", *(interval_text(one, 0, sign=True) for one in less)])
-    return table([f"{first.titles[0]}, {len(first.seeds)} seeds", *grids], lines)
+            lines.append([f"`{arm}` less `{other}`", *(grid.differences(arm, other)[0] for grid in grids.values())])
+    return table([f"{first.titles[0]}, {first.seeds_text}", *grids], lines)
 
 
 def chosen(study: str) -> str:
@@ -467,7 +513,8 @@ def growths(study: str) -> str:
             *(interval_text(student(grid.values[arm][:, [at]]), sign=True) for grid in grids.values()),
         ]
         for at, game in enumerate(first.titles)
-        for arm in ("dqn", "gram")
+        for arm in first.arms
+        if arm in GROWING
     ]
     return table(["game, arm", "log‖gradient of the head‖", "log‖φ‖", "log|TD error|"], lines)
 
@@ -490,10 +537,9 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-chance": lambda: against("minatar", "gram", ["decor"]),
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
-        "minatar-growths": lambda: growths("minatar"),
-        "minatar-feature-differences": lambda: feature_differences("minatar"),
         "atari-pilot": lambda: pilot("atari"),
         "minatar-measures": lambda: measures("minatar", "minatar/seaquest"),
+        "atari-measures": lambda: measures("atari", "seaquest"),
         "minatar-repeated": lambda: repeated("minatar", FIRST),
         "minatar-repeated-both": lambda: repeated_both("minatar", FIRST),
         "minatar-repeated-area": lambda: repeated_area("minatar", FIRST),
@@ -502,6 +548,8 @@ def tables() -> dict[str, Callable[[], str]]:
     for study, baselines in BASELINES.items():
         made[f"{study}-kappas"] = lambda study=study: kappas(study)  # type: ignore[misc]
         made[f"{study}-scores"] = lambda study=study: scores(study)  # type: ignore[misc]
+        made[f"{study}-growths"] = lambda study=study: growths(study)  # type: ignore[misc]
+        made[f"{study}-feature-differences"] = lambda study=study: feature_differences(study)  # type: ignore[misc]
         made[f"{study}-features"] = lambda study=study: features(study)  # type: ignore[misc]
         made[f"{study}-figures"] = lambda study=study: figures(study)  # type: ignore[misc]
         made[f"{study}-feature-figures"] = lambda study=study: feature_figures(study)  # type: ignore[misc]
@@ -511,20 +559,22 @@ def tables() -> dict[str, Callable[[], str]]:
     return made
 
 
-REPORT_FIGURES = {
-    "learning-curves": "learning-curves",
-    "differences": "differences",
-    "feature-norm": "feature-norm",
-    "dynamics": "features-minatar-seaquest",
-    "sparsity": "representation/sparsity-minatar-seaquest",
-}
-"""Figures of the page by the names that they have in a report."""
+def report_figures(study: str) -> dict[str, str]:
+    """Figures of the page by the names that they have in a report of a study."""
+    seaquest = "minatar-seaquest" if study == "minatar" else "seaquest"
+    return {
+        "learning-curves": "learning-curves",
+        "differences": "differences",
+        "feature-norm": "feature-norm",
+        "dynamics": f"features-{seaquest}",
+        "sparsity": f"representation/sparsity-{seaquest}",
+    }
 
 
-def take_figures(report: Path, study: str = "minatar") -> None:
+def take_figures(report: Path, study: str) -> None:
     """Copy the figures of a report that the page shows, smaller."""
     folder = output_folder(DOCS / "figures" / "results")
-    for name, drawn in REPORT_FIGURES.items():
+    for name, drawn in report_figures(study).items():
         picture = Image.open(report / "figures" / f"{drawn}.png").convert("RGB")
         with replacing(folder / f"{study}-{name}.png") as temporary:
             picture.quantize(256, dither=Image.Dither.NONE).save(temporary, "png", optimize=True)
@@ -533,9 +583,11 @@ def take_figures(report: Path, study: str = "minatar") -> None:
 def main(arguments: Sequence[str] = ()) -> None:
     """Write every table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--report", type=Path, help="folder of a report whose figures the page shows")
-    if report := parser.parse_args(arguments).report:
-        take_figures(report)
+    for study in BASELINES:
+        parser.add_argument(f"--{study}", type=Path, help="folder of a report of this study, for the page's figures")
+    for study, report in vars(parser.parse_args(arguments)).items():
+        if report:
+            take_figures(report, study)
     for name, make in tables().items():
         replace_text(DOCS / "tables" / f"results-{name}.md", make())
 

@@ -24,13 +24,13 @@ def results(tmp_path, monkeypatch):
     return module
 
 
-def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/freeway"), arms=ARMS):
+def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/freeway"), arms=ARMS, seeds=6):
     folder = results.RESULTS / study
     folder.mkdir(parents=True)
     lines = ["game,arm,seed,state,final_score,auc,random"]
     for game in games:
         for arm, mean in arms.items():
-            lines += [f"{game},{arm},{seed},done,{mean + 0.1 * seed},{mean + 0.2 * seed},0.15" for seed in range(4)]
+            lines += [f"{game},{arm},{seed},done,{mean + 0.1 * seed},{mean + 0.2 * seed},0.25" for seed in range(seeds)]
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
 
 
@@ -58,16 +58,17 @@ def test_the_table_beside_dopamines_has_its_figure_below_it_where_there_is_one(r
     assert "](figures/results/dopamine-curves.png)" in results.dopamine()
 
 
-def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, tmp_path):
-    for drawn in results.REPORT_FIGURES.values():
+@pytest.mark.parametrize("study", ["minatar", "atari"])
+def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, tmp_path, study):
+    for drawn in results.report_figures(study).values():
         path = tmp_path / "report" / "figures" / f"{drawn}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 3), "orange").save(path)
-    results.main(["--report", str(tmp_path / "report")])
+    results.main([f"--{study}", str(tmp_path / "report")])
     taken = sorted(path.name for path in (results.DOCS / "figures" / "results").iterdir())
-    assert taken == sorted(f"minatar-{name}.png" for name in results.REPORT_FIGURES)
+    assert taken == sorted(f"{study}-{name}.png" for name in results.report_figures(study))
     assert all(
-        f"({path})" in results.figures("minatar") + results.feature_figures("minatar")
+        f"({path})" in results.figures(study) + results.feature_figures(study)
         for path in (f"figures/results/{name}" for name in taken)
     )
 
@@ -75,8 +76,8 @@ def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, t
 def test_scores_are_means_with_intervals_over_seeds(results):
     write_scores(results)
     lines = results.scores("minatar").splitlines()
-    assert lines[0] == "| arm (4 seeds) | Breakout | Freeway |"
-    assert lines[3].startswith("| `gram` | 2.15 [2.")
+    assert lines[0] == "| arm (6 seeds) | Breakout | Freeway |"
+    assert lines[3].startswith("| `gram` | 2.25 [2.")
 
 
 def columns(text):
@@ -93,10 +94,28 @@ def test_differences_are_of_pairs_of_the_same_seed(results):
     assert found[3:] == ["0 [0,\u00a00]"] * 2
 
 
+def test_differences_of_a_few_seeds_have_students_interval_and_their_wins_are_counted(results):
+    folder = results.RESULTS / "atari"
+    folder.mkdir(parents=True)
+    scores = {"dqn": ([100.0, 200.0, 300.0], [4.0]), "gram": ([150.0, 260.0, 290.0], [5.0])}
+    lines = ["game,arm,seed,state,final_score,auc,random"]
+    for arm, games in scores.items():
+        for game, found in zip(("qbert", "seaquest"), games, strict=True):
+            lines += [f"{game},{arm},{seed},done,{score},{-score},0" for seed, score in enumerate(found)]
+    (folder / "scores.csv").write_text("\n".join(lines) + "\n")
+    found = dict(zip(*columns(results.against("atari", "dqn")).values(), strict=True))
+    ends = scipy.stats.ttest_1samp([50.0, 60.0, -10.0], 0).confidence_interval()
+    assert found["Qbert"] == f"+33.3 [−{-ends.low:.1f},\u00a0+{ends.high:.0f}]"
+    assert found["Seaquest"] == "+1.00"  # of one seed no interval is known
+    assert found["together, %"] == "+20.8"  # the mean of 33.3 of 200 and 1 of 4
+    assert (found["pairs won"], found["pairs won by area"]) == ("3 of 4", "1 of 4")
+    assert results.scores("atari").startswith("| arm (1 to 3 seeds) | Qbert | Seaquest |")
+
+
 def test_games_are_put_together_in_percent_of_what_dqn_learns(results):
     write_scores(results)
     found = columns(results.against("minatar", "dqn"))
-    # of 1.15 on average, 0.15 is what random play has: a difference of 1 is all that DQN learns
+    # of 1.25 on average, 0.25 is what random play has: a difference of 1 is all that DQN learns
     assert found["`gram`"][found["less `dqn`"].index("together, %")] == "**+100 [+100,\u00a0+100]**"
 
 
