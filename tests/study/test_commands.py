@@ -51,6 +51,14 @@ def test_plan_gives_the_bill_and_then_the_cells_and_writes_nothing_unasked(spec,
     assert [path.name for path in tmp_path.iterdir()] == ["tiny.toml"]
 
 
+def test_a_study_is_run_in_parts_that_are_folders_of_their_own(spec, tmp_path, capsys):
+    for seed in ("0", "1"):
+        assert main(["study", "run", spec, *QUICK, "--seeds", seed, "--out", str(tmp_path / "parts" / seed)]) == 0
+    assert {run.seed for population in read_plan(tmp_path / "parts" / "1").populations for run in population.runs} == {1}
+    assert main(["study", "run", spec, *QUICK, "--out", str(tmp_path / "parts" / "1")]) == 2
+    assert "holds another study" in capsys.readouterr().err
+
+
 def test_plan_measures_where_no_rate_is_given(spec, capsys):
     assert main(["study", "plan", spec, "--device", "cpu", "--measure-s", "0.1"]) == 0
     assert "measured for 0.1 s" in capsys.readouterr().out

@@ -33,6 +33,22 @@ def test_an_arm_may_have_a_label_and_games_of_its_own():
     ]  # fmt: skip
 
 
+def test_a_part_of_a_study_has_its_cells_in_its_order_and_no_arm_that_plays_none_of_its_games():
+    spec = parse_study(
+        'preset = "smoke"\ngames = ["pong", "minatar/breakout"]\nseeds = [3, 1, 2]\n'
+        '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "l2"\ngames = ["pong"]\n',
+        "a test",
+    )
+    part = spec.part(["minatar/breakout"], [2, 3])
+    assert [str(arm) for arm in part.arms] == ["dqn"]
+    assert [cell.name for cell in part.cells] == ["minatar-breakout-dqn-s3", "minatar-breakout-dqn-s2"]
+    assert spec.part([], []) == spec
+    with pytest.raises(UserError, match=r"^unknown game of the study: 'minatar/freeway'; .*'minatar/breakout'"):
+        spec.part(["minatar/freeway"], [])
+    with pytest.raises(UserError, match=r"^the study has no seed 0; it must be one of 3, 1, 2$"):
+        spec.part([], [0])
+
+
 def test_an_arm_without_kappa_takes_the_presets():
     assert parsed(tiny()).arms[2].kappa == load_preset("tiny").kappa
 

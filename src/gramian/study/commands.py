@@ -28,6 +28,10 @@ class Placement:
 
     study: tyro.conf.Positional[str]
     """paper, controls, kappa, minatar, demo, smoke or another that the package ships, or your own .toml."""
+    games: tuple[str, ...] = ()
+    """Only these of its games, for a study that is run in parts. Decided when the study is planned."""
+    seeds: tuple[int, ...] = ()
+    """Only these of its seeds. Decided when the study is planned."""
     executor: Literal["local", "ray"] = "local"
     """Processes of this machine, or a Ray cluster (extra 'ray')."""
     ray_address: str = ""
@@ -240,7 +244,8 @@ def choose_command(options: ChooseOptions) -> int:
 
 def _read(options: Placement) -> tuple[str, StudySpec]:
     text, base = read_study_text(options.study)
-    return text, parse_study(text, f"study '{options.study}'", base)
+    spec = parse_study(text, f"study '{options.study}'", base)
+    return text, spec.part(options.games, options.seeds)
 
 
 def _plan(options: Placement, spec: StudySpec, folder: Path | None) -> tuple[Plan, Hardware, Share]:

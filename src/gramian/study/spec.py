@@ -99,6 +99,34 @@ class StudySpec:
             for seed in self.seeds
         )
 
+    def part(self, games: Sequence[str], seeds: Sequence[int]) -> "StudySpec":
+        """These games and seeds of the study alone, in its own order; all of them where none are named.
+
+        Raises
+        ------
+        UserError
+            If the study does not have one of them.
+
+        Examples
+        --------
+        >>> paper = load_study("paper")
+        >>> [cell.name for cell in paper.part(["Pong"], [2]).cells]
+        ['pong-dqn-s2', 'pong-decor-k10.24-s2', 'pong-gram-k10.24-s2']
+        """
+        wanted = [find_game(game).name for game in games]
+        if strange := [game for game in wanted if game not in self.games]:
+            raise unknown("game of the study:", strange[0], self.games)
+        if strange_seeds := [seed for seed in seeds if seed not in self.seeds]:
+            own = ", ".join(map(str, self.seeds))
+            raise UserError(f"the study has no seed {strange_seeds[0]}; it must be one of {own}")
+        kept = tuple(game for game in self.games if game in wanted) or self.games
+        return replace(
+            self,
+            games=kept,
+            seeds=tuple(seed for seed in self.seeds if seed in seeds) or self.seeds,
+            entries=tuple(entry for entry in self.entries if set(entry.games) & set(kept)),
+        )
+
 
 def study_names() -> list[str]:
     """The studies that the package ships.
