@@ -54,7 +54,9 @@ def test_plan_gives_the_bill_and_then_the_cells_and_writes_nothing_unasked(spec,
 def test_a_study_is_run_in_parts_that_are_folders_of_their_own(spec, tmp_path, capsys):
     for seed in ("0", "1"):
         assert main(["study", "run", spec, *QUICK, "--seeds", seed, "--out", str(tmp_path / "parts" / seed)]) == 0
-    assert {run.seed for population in read_plan(tmp_path / "parts" / "1").populations for run in population.runs} == {1}
+    assert {run.seed for population in read_plan(tmp_path / "parts" / "1").populations for run in population.runs} == {
+        1
+    }
     assert main(["study", "run", spec, *QUICK, "--out", str(tmp_path / "parts" / "1")]) == 2
     assert "holds another study" in capsys.readouterr().err
 
