@@ -53,6 +53,18 @@ def test_what_was_saved_is_loaded(tmp_path):
     assert torch.cat([segment["frames"] for segment in loaded.segments]).tolist() == list(range(9))
 
 
+def test_there_is_a_sign_of_life_at_every_file_that_is_written_checked_or_read(tmp_path):
+    seen = []
+    checkpoints = Checkpoints(tmp_path, [RUN], lambda: seen.append(len(files(tmp_path))))
+    save(checkpoints, 1000, segments=[(0, 5), (5, 9)], segments_from=0)
+    assert seen == [1, 2, 3, 4]  # a log, and one file more each time
+    seen.clear()
+    loaded = checkpoints.load()
+    assert len(seen) == 4
+    assert len(list(loaded.segments)) == 2
+    assert len(seen) == 6
+
+
 def test_a_folder_without_checkpoints_has_none(tmp_path):
     assert Checkpoints(tmp_path, [RUN]).load() is None
     assert Checkpoints(tmp_path, [RUN]).newest_step is None

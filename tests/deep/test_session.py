@@ -111,6 +111,18 @@ def test_two_processes_never_work_on_the_same_population(undisturbed):
     resume(undisturbed)
 
 
+def test_there_is_a_sign_of_life_after_every_step(tmp_path, monkeypatch):
+    seen = []
+    stop_at(monkeypatch, 700, lambda: seen.append("step") or os.kill(os.getpid(), signal.SIGTERM))
+    with pytest.raises(KeyboardInterrupt):
+        train(small(checkpoint_period_agent_steps=10_000), tmp_path / "out", alive=lambda: seen.append("alive"))
+    before = seen[: seen.index("step")]
+    assert before == ["alive"] * (700 // small().settings.envs_per_run - 1)
+    seen.clear()
+    resume(tmp_path / "out", alive=lambda: seen.append("alive"))
+    assert len(seen) > (small().agent_steps - 700) // small().settings.envs_per_run
+
+
 def test_a_folder_without_population_cannot_be_resumed(tmp_path):
     with pytest.raises(UserError, match="holds no population; --resume takes the folder that was given as --out"):
         resume(tmp_path)

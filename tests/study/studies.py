@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 from gramian.study.attempts import attempts
 from gramian.study.plan import POPULATIONS, make_plan, read_plan, write_plan
@@ -36,6 +37,44 @@ def planned(folder, text=None, largest=3):
 def environment():
     """Workers import what this process imports."""
     return os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OMP_NUM_THREADS": "1"}
+
+
+HANG = """
+import ctypes, pathlib, subprocess, sys, threading
+
+if "worker" in " ".join(sys.orig_argv):  # ours or Ray's, and none of Ray's other processes
+    from gramian.deep.trainer import Trainer
+
+    step, once = Trainer.step, pathlib.Path({once!r})
+
+    def stepping(self):
+        if self.agent_steps == {agent_steps} and not once.exists():
+            child = subprocess.Popen(["sleep", "1000"])
+            once.with_suffix(".made").write_text(str(child.pid))
+            once.with_suffix(".made").rename(once)
+            {wait}
+        return step(self)
+
+    Trainer.step = stepping
+"""
+WAITS = {"python": "threading.Event().wait()", "without letting go of the lock": "ctypes.PyDLL(None).pause()"}
+"""How to wait for ever: as Python does, and so that no other thread of Python runs either."""
+
+
+def hang_once(folder, monkeypatch, agent_steps, wait="python"):
+    """Let the first worker process that comes to a step start a child and wait for ever; the child is in the file."""
+    once = folder / "hung"
+    (folder / "sitecustomize.py").write_text(HANG.format(once=str(once), agent_steps=agent_steps, wait=WAITS[wait]))
+    monkeypatch.syspath_prepend(folder)
+    return once
+
+
+def is_over(pid):
+    """Whether a process has ended, also where nobody has asked for its exit code yet."""
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 def start(*arguments):

@@ -119,6 +119,7 @@ def test_a_failed_cell_is_named_with_its_reason_and_the_exit_code_is_1(tmp_path,
     ("arguments", "complaint"),
     [
         (["--workers", "-1"], "--workers is -1; it must be 0 or more"),
+        (["--stall-min", "-1"], "--stall-min is -1.0; it must be 0 or more"),
         (["--measure-s", "0"], "--measure-s is 0.0; it must be more than 0"),
         (["--ray-address", "auto"], "--ray-address is for --executor ray; add it, or leave the address away"),
         (["--population", "100000000"], "not enough memory on CPU"),

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from itertools import pairwise
 
@@ -14,6 +16,8 @@ from tests.study.studies import (
     environment,
     events,
     fingerprints,
+    hang_once,
+    is_over,
     start,
     tiny,
 )
@@ -86,6 +90,45 @@ def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_pa
     assert begun[population] >= 2
     assert begun[lost[0]] >= 2
     assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
+def test_what_hangs_is_killed_and_taken_up_again_by_ray(study, tmp_path, monkeypatch, request):
+    path, folder = study
+    path.write_text(tiny(seeds=1))
+    hung = hang_once(tmp_path, monkeypatch, agent_steps=155)
+    made, _ = request.getfixturevalue("cluster")
+    options = (*OPTIONS, "--workers", "1", "--stall-min", "0.1", "--executor", "ray", "--ray-address", made.address)
+    finish(start("run", path, "--out", folder, *options))
+    plan = assert_every_cell_done_exactly_once(folder)
+    past = [attempt for entry in plan.populations for attempt in attempts(folder, entry.id)]
+    assert [attempt.reason for attempt in past if attempt.event == "failed"] == ["made no step for 0.1 minutes"]
+    assert is_over(int(hung.read_text()))
+
+
+@pytest.mark.slow
+def test_a_task_that_hangs_does_not_keep_a_study_from_stopping(study, tmp_path, monkeypatch, request):
+    path, folder = study
+    hung = hang_once(tmp_path, monkeypatch, agent_steps=155)
+    made, _ = request.getfixturevalue("cluster")
+    (tmp_path / "impatient.py").write_text(
+        "import sys; from gramian.cli import main; from gramian.study import ray_cluster\n"
+        "ray_cluster.SAVING_S = 0.6\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    options = (*OPTIONS, "--workers", "1", "--executor", "ray", "--ray-address", made.address)
+    command = [sys.executable, tmp_path / "impatient.py", "study", "run", path, "--out", folder, *options]
+    process = subprocess.Popen(command, env=environment(), text=True, stderr=subprocess.PIPE)
+    while not hung.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 130
+    assert "gramian: killing 1 worker that did not stop within 0.01 minutes" in said
+    (pid,) = (attempt.pid for entry in read_plan(folder).populations for attempt in attempts(folder, entry.id))
+    while not is_over(pid):
+        time.sleep(0.05)
 
 
 @pytest.mark.slow

@@ -55,8 +55,8 @@ class Checkpoint:
 class Segments(Sequence[Tensors]):
     """Saved parts of the replay, each read when it is asked for: together they may be larger than the memory."""
 
-    def __init__(self, paths: list[Path]) -> None:
-        self._paths = paths
+    def __init__(self, paths: list[Path], alive: Callable[[], object]) -> None:
+        self._paths, self._alive = paths, alive
 
     def __len__(self) -> int:
         return len(self._paths)
@@ -67,8 +67,10 @@ class Segments(Sequence[Tensors]):
     def __getitem__(self, index: slice) -> "Segments": ...
     def __getitem__(self, index: int | slice) -> "Tensors | Segments":
         if isinstance(index, slice):
-            return Segments(self._paths[index])
-        return safetensors.torch.load(decompress(self._paths[index].read_bytes()))
+            return Segments(self._paths[index], self._alive)
+        data = self._paths[index].read_bytes()
+        self._alive()
+        return safetensors.torch.load(decompress(data))
 
 
 class Checkpoints:
@@ -80,6 +82,8 @@ class Checkpoints:
         The population's folder.
     runs
         Names of its runs, which are the names of their folders.
+    alive
+        Called at every file that is read or written: they may be many, and large.
 
     Examples
     --------
@@ -91,8 +95,8 @@ class Checkpoints:
     {'updates': 250}
     """
 
-    def __init__(self, folder: Path, runs: Iterable[str]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, runs: Iterable[str], alive: Callable[[], object] = lambda: None) -> None:
+        self.folder, self._alive = folder, alive
         self.runs = list(runs)
         self._own = folder / "checkpoints"
         self._segments: list[tuple[int, int]] = []
@@ -217,6 +221,7 @@ class Checkpoints:
         if manifest["format"] != FORMAT:
             raise UserError(f"checkpoint format {manifest['format']} is not {FORMAT}; use the version that wrote it")
         for name, expected in manifest["files"].items():
+            self._alive()
             if _sum((self.folder / name).read_bytes()) != expected:
                 raise ValueError(f"{name} is not what was written")
         for name, length in manifest["log_lengths"].items():
@@ -233,10 +238,11 @@ class Checkpoints:
                 run: safetensors.torch.load_file(self.folder / run / "checkpoints" / f"{step}.safetensors")
                 for run in self.runs
             },
-            segments=Segments([self.folder / _segment_name(*span) for span in self._segments]),
+            segments=Segments([self.folder / _segment_name(*span) for span in self._segments], self._alive),
         )
 
     def _write(self, name: str, data: bytes) -> dict[str, Any]:
+        self._alive()
         replace_bytes(self.folder / name, data)
         return {name: _sum(data)}
 

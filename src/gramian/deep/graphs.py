@@ -47,6 +47,23 @@ def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> E
     return name
 
 
+def compiler_options(*, tuned: bool) -> dict[str, str | int | bool | Callable[..., object]]:
+    """What inductor is told about an update, for as long as it compiles it.
+
+    Compilation stays in this process. Inductor would hand Triton's part of it to a pool of processes, which is put to
+    sleep after a compilation and forked anew at the next one, and would wait for it without a limit. Of six populations
+    that compiled at the same time one never got past its first update. That the pool was the cause is inferred, not
+    shown: the process waited in Python, with CPU and GPU idle.
+
+    Examples
+    --------
+    >>> compiler_options(tuned=True)
+    {'compile_threads': 1}
+    """
+    options: dict[str, str | int | bool | Callable[..., object]] = {"compile_threads": 1}
+    return options if tuned else options | {"triton.autotune_pointwise": False}
+
+
 def record(
     function: Callable[[], object],
     changed: Sequence[Tensor],
@@ -73,7 +90,7 @@ def record(
     bring, take
         Copies from and to page-locked memory of the host, before and after the function; they are recorded as they are.
     """
-    options: dict[str, str | int | bool | Callable[..., object]] = {} if tuned else {"triton.autotune_pointwise": False}
+    options = compiler_options(tuned=tuned)
     work = torch.compile(function, fullgraph=True, dynamic=False, options=options) if compiled else function
 
     def run() -> None:

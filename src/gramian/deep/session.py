@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +20,7 @@ from gramian.deep.checkpoint import KEPT, Checkpoint, Checkpoints
 from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.display import Display
 from gramian.deep.games import find_game
-from gramian.deep.graphs import Execution, pick_execution
+from gramian.deep.graphs import Execution, nothing, pick_execution
 from gramian.deep.heldout import HeldOut
 from gramian.deep.logs import RunLog, State, add_provenance, provenance, write_config, write_status
 from gramian.deep.memory import available_bytes, memory_bill
@@ -57,6 +57,7 @@ def train(
     dtype: torch.dtype = torch.float32,
     execution: Execution | Literal["auto"] = "auto",
     command: Sequence[str] | None = None,
+    alive: Callable[[], object] = nothing,
 ) -> Path:
     """Train a population in a new folder.
 
@@ -83,6 +84,9 @@ def train(
         How the work of a step reaches a GPU; see `gramian.deep.graphs`.
     command
         What was called, for ``provenance.json``; the command of this process where it is left away.
+    alive
+        Called after every step, and at every file of a checkpoint: a sign of life, for whoever watches over the
+        process.
 
     Returns
     -------
@@ -115,7 +119,7 @@ def train(
             f"'{folder}' holds a population already; go on with --resume '{folder}', or name another folder"
         )
     session = _Session(
-        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command
+        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command, alive
     )
     output_folder(folder)
     with locked(folder / LOCK):
@@ -133,6 +137,7 @@ def resume(
     threads: int = 0,
     execution: Execution | Literal["auto"] = "auto",
     command: Sequence[str] | None = None,
+    alive: Callable[[], object] = nothing,
 ) -> Path:
     """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning.
 
@@ -155,7 +160,7 @@ def resume(
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder)
     session = _Session(
-        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command
+        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command, alive
     )
     with locked(folder / LOCK):
         session.run(session.checkpoints.load(report=lambda line: print(f"gramian: {line}", file=sys.stderr)))
@@ -252,12 +257,13 @@ class _Session:
         dtype: torch.dtype,
         execution: Execution | Literal["auto"],
         command: Sequence[str] | None,
+        alive: Callable[[], object],
     ) -> None:
-        self.config, self.folder, self.command = config, folder, command
+        self.config, self.folder, self.command, self.alive = config, folder, command, alive
         self.device = pick_device(device)
         pick_execution(execution, self.device)
         self.checkpoint_replay, self.tensorboard, self.dtype = checkpoint_replay, tensorboard, dtype
-        self.checkpoints = Checkpoints(folder, [run.name for run in config.runs])
+        self.checkpoints = Checkpoints(folder, [run.name for run in config.runs], alive)
         self.environments = make_environments(config, threads, self.device)
         replay_bytes = bytes_needed(
             self.environments.observation,
@@ -354,6 +360,7 @@ class _Session:
                 before = trainer.agent_steps
                 for episode in trainer.step():
                     self._episode(episode)
+                self.alive()
                 now = trainer.agent_steps
                 if crossed(settings.metrics_period_agent_steps, before, now):
                     self._metrics(time.monotonic() - began, now - first)

@@ -50,10 +50,12 @@ class Placement:
     """Agent steps a second of a population, for the bill; 0 measures it."""
     measure_s: float = 3.0
     """Seconds to measure the rate of each kind of population."""
+    stall_min: float = 30.0
+    """Minutes without a step after which a process that trains is taken for hung, and killed; 0 for never."""
 
     def __post_init__(self) -> None:
-        for name in ("workers", "population", "torch_threads", "rate"):
-            if getattr(self, name) < 0:
+        for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
+            if not getattr(self, name) >= 0:
                 raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
         if self.measure_s <= 0:
             raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
@@ -76,7 +78,7 @@ class RunOptions(Placement):
     out: Path
     """Folder of the study, on a path that all nodes see; where there is one already, the run goes on with it."""
     retries: int = 2
-    """How often a population that failed or was killed is taken up again."""
+    """How often a population that failed, hung or was killed is taken up again."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -318,7 +320,8 @@ def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, 
     at_once = min(share.at_once, len(plan.populations))
     if options.executor == "local":
         environments = worker_environments(hardware, at_once, plan.torch_threads)
-        return LocalExecutor(environments, retries, emulator_threads=max(1, hardware.cores // at_once))
+        threads = max(1, hardware.cores // at_once)
+        return LocalExecutor(environments, retries, emulator_threads=threads, stall_s=60 * options.stall_min)
     from gramian.study.ray_cluster import RayExecutor
 
     cuda = hardware.device == "cuda"
@@ -326,6 +329,7 @@ def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, 
     return RayExecutor(
         retries,
         emulator_threads=max(plan.torch_threads, hardware.cores // share.at_once),
+        stall_s=60 * options.stall_min,
         num_cpus=plan.torch_threads,
         num_gpus=min(1.0, hardware.places / share.at_once) if cuda else 0.0,
         memory_bytes=0 if cuda else largest,
@@ -341,7 +345,12 @@ def _print_bill(options: Placement, plan: Plan, hardware: Hardware, share: Share
         def known(population: Population) -> Measured:
             print(f"measuring {len(population.runs)} × {population.games[0]} ...", file=sys.stderr, flush=True)
             found = executor.call(
-                "measure", plan=mapping, population=population.id, seconds=options.measure_s, emulator_threads=0
+                "measure",
+                plan=mapping,
+                population=population.id,
+                seconds=options.measure_s,
+                emulator_threads=0,
+                stall_s=60 * options.stall_min,
             )
             return Measured(**found)
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 from gramian.deep.logs import own_command
 from gramian.errors import UserError
 from gramian.study.hardware import Hardware
-from gramian.study.work import Outcome
+from gramian.study.work import SAVING_S, Outcome, not_stopped
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 WAKE_S = 0.5
@@ -82,17 +83,21 @@ class Worker:
             with contextlib.suppress(OSError):  # it is dead already
                 self._process.stdin.close()
 
-    def wait(self) -> None:
-        """Wait for the end of the process."""
+    def wait(self, limit_s: float | None = None) -> bool:
+        """Wait for the end of the process; gives False where it has not ended within the limit."""
         if self._process is not None:
-            self._process.wait()
+            try:
+                self._process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                return False
             if self._process.stdout is not None:
                 self._process.stdout.close()
+        return True
 
     def kill(self) -> None:
-        """End the process at once."""
-        if self._process is not None:
-            self._process.kill()
+        """End the process, and those that it has started, at once."""
+        if self._process is not None and self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def local_hardware(device: str) -> Hardware:
@@ -148,11 +153,19 @@ class LocalExecutor:
         How often a population that failed is taken up again.
     emulator_threads
         Of each worker.
+    stall_s
+        Seconds without a step after which a worker ends itself; 0 for never.
     """
 
-    def __init__(self, environments: Sequence[Mapping[str, str]], retries: int, emulator_threads: int) -> None:
+    def __init__(
+        self,
+        environments: Sequence[Mapping[str, str]],
+        retries: int,
+        emulator_threads: int,
+        stall_s: float = 0.0,
+    ) -> None:
         self._workers = [Worker(environment) for environment in environments]
-        self._retries, self._emulator_threads = retries, emulator_threads
+        self._retries, self._emulator_threads, self._stall_s = retries, emulator_threads, stall_s
         self._stopping = threading.Event()
 
     def call(self, function: str, **arguments: Any) -> Any:
@@ -200,6 +213,7 @@ class LocalExecutor:
                 population=population,
                 emulator_threads=self._emulator_threads,
                 command=own_command(),
+                stall_s=self._stall_s,
             )
         except WorkerDied as error:
             return Outcome(population, "failed", f"its process {error}")
@@ -208,13 +222,20 @@ class LocalExecutor:
         return Outcome(**reply)
 
     def close(self) -> None:
-        """Stop the workers, after they have saved what they were training; a second Ctrl-C does not wait for that."""
+        """Stop the workers, after they have saved what they were training.
+
+        A second Ctrl-C does not wait for that, and nobody waits for ever: a worker that hangs saves nothing.
+        """
         self._stopping.set()
         for worker in self._workers:
             worker.stop()
+        deadline = time.monotonic() + SAVING_S
         try:
-            for worker in self._workers:
-                worker.wait()
+            late = [worker for worker in self._workers if not worker.wait(max(0.0, deadline - time.monotonic()))]
+            if late:
+                print(not_stopped(len(late), SAVING_S), file=sys.stderr)
+            for worker in late:
+                worker.kill()
         except KeyboardInterrupt:
             for worker in self._workers:
                 worker.kill()

@@ -6,6 +6,7 @@ goes on from its last checkpoint. The study's folder must lie on a path that all
 
 import logging
 import os
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -15,10 +16,7 @@ from typing import Any
 from gramian.deep.logs import own_command
 from gramian.errors import UserError, WorkFailed
 from gramian.study.hardware import Hardware
-from gramian.study.work import FUNCTIONS, Outcome, perform
-
-SAVING_S = 120.0
-"""How long tasks that are told to stop may take to save."""
+from gramian.study.work import FUNCTIONS, SAVING_S, Outcome, not_stopped, perform
 
 
 def connect(address: str) -> None:
@@ -84,6 +82,8 @@ class RayExecutor:
         How often Ray takes up a population again that failed, or whose process or node died.
     emulator_threads
         Of each task.
+    stall_s
+        Seconds without a step after which a task's process ends itself, which Ray takes for its death; 0 for never.
     num_cpus, num_gpus, memory_bytes
         What Ray keeps free for each task; memory is the node's, not the GPU's.
     at_once
@@ -94,13 +94,14 @@ class RayExecutor:
         self,
         retries: int,
         emulator_threads: int,
+        stall_s: float = 0.0,
         *,
         num_cpus: float,
         num_gpus: float,
         memory_bytes: int,
         at_once: int = 0,
     ) -> None:
-        self._emulator_threads, self._at_once = emulator_threads, at_once
+        self._emulator_threads, self._stall_s, self._at_once = emulator_threads, stall_s, at_once
         self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
         self._retries = retries
         self._pending: dict[Any, str] = {}
@@ -132,7 +133,7 @@ class RayExecutor:
         while waiting or self._pending:
             while waiting and not 0 < self._at_once <= len(self._pending):
                 population = waiting.popleft()
-                asked = task.remote(str(study), population, self._emulator_threads, own_command())
+                asked = task.remote(str(study), population, self._emulator_threads, own_command(), self._stall_s)
                 self._pending[asked] = population
             (finished, *_), _ = ray.wait(list(self._pending), num_returns=1)
             population = self._pending.pop(finished)
@@ -145,13 +146,17 @@ class RayExecutor:
                 yield Outcome(population, "failed", f"{type(error).__name__}: {why}")
 
     def close(self) -> None:
-        """Tell the tasks that are left to stop; those at work save first."""
+        """Tell the tasks that are left to stop; those at work save first, but nobody waits for ever."""
         import ray
 
         for task in self._pending:
             ray.cancel(task, force=False)
         if self._pending:
-            ray.wait(list(self._pending), num_returns=len(self._pending), timeout=SAVING_S)
+            _, late = ray.wait(list(self._pending), num_returns=len(self._pending), timeout=SAVING_S)
+            if late:
+                print(not_stopped(len(late), SAVING_S), file=sys.stderr)
+            for task in late:
+                ray.cancel(task, force=True)
             self._pending.clear()
         ray.shutdown()
 
@@ -159,7 +164,10 @@ class RayExecutor:
 def _ask(function: str, arguments: dict[str, Any], **placed: float) -> Any:
     import ray
 
-    reply = ray.get(ray.remote(_call).options(**placed).remote(function, arguments))
+    try:
+        reply = ray.get(ray.remote(_call).options(**placed).remote(function, arguments))
+    except ray.exceptions.WorkerCrashedError as error:
+        raise UserError(f"the Ray worker that was to {function} died, again and again; its log tells more") from error
     if "complaint" in reply:
         raise UserError(reply["complaint"])
     return reply["result"]
@@ -173,9 +181,9 @@ def _call(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
         return {"complaint": str(error)}
 
 
-def _perform(study: str, population: str, emulator_threads: int, command: list[str]) -> dict[str, Any]:
+def _perform(study: str, population: str, emulator_threads: int, command: list[str], stall_s: float) -> dict[str, Any]:
     """On a node: do a population; a failure is raised, so that Ray tries again."""
-    outcome = perform(study, population, emulator_threads, command)
+    outcome = perform(study, population, emulator_threads, command, stall_s)
     if outcome["state"] == "failed":
         raise WorkFailed(outcome["reason"])
     return outcome

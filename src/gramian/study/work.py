@@ -25,6 +25,7 @@ from gramian.deep.trainer import Trainer, make_environments
 from gramian.errors import UserError, WorkFailed
 from gramian.study.attempts import attempts, lock, log_path, record
 from gramian.study.plan import POPULATIONS, Plan, Population, from_mapping, read_plan
+from gramian.study.watchdog import watched
 
 SETTLED = ("done", "diverged")
 """States of a run that no further training changes."""
@@ -33,6 +34,8 @@ MEASURED_TRANSITIONS = 2_000
 """Capacity of the replay while the rate is measured."""
 MEASURED_PREFILL = 512
 """Random steps before it: enough transitions to see how well they compress."""
+SAVING_S = 600.0
+"""How long a worker that is told to stop may take to save, before it is killed."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,13 @@ class Outcome:
     reason: str = ""
 
 
-def perform(study: str, population: str, emulator_threads: int, command: Sequence[str] | None = None) -> dict[str, Any]:
+def perform(
+    study: str,
+    population: str,
+    emulator_threads: int,
+    command: Sequence[str] | None = None,
+    stall_s: float = 0.0,
+) -> dict[str, Any]:
     """Do what is left of a population, unless another process is at it. Never does a finished one again.
 
     Parameters
@@ -58,6 +67,8 @@ def perform(study: str, population: str, emulator_threads: int, command: Sequenc
         That get Atari's next episodes ready; they do not change any number.
     command
         What was called to run the study, for the runs' ``provenance.json``; this process's own where it is left away.
+    stall_s
+        Seconds without a step after which the failure is written down and this process killed; 0 for never.
 
     Returns
     -------
@@ -82,7 +93,8 @@ def perform(study: str, population: str, emulator_threads: int, command: Sequenc
         if not is_finished(folder, chosen):
             record(folder, population, "started")
             try:
-                _train(folder, plan, chosen, emulator_threads, command)
+                with watched(stall_s, lambda reason: _failed(folder, chosen, reason)) as alive:
+                    _train(folder, plan, chosen, emulator_threads, command, alive)
             except KeyboardInterrupt:
                 record(folder, population, "interrupted")
                 raise
@@ -94,7 +106,12 @@ def perform(study: str, population: str, emulator_threads: int, command: Sequenc
 
 
 def _train(
-    folder: Path, plan: Plan, population: Population, emulator_threads: int, command: Sequence[str] | None
+    folder: Path,
+    plan: Plan,
+    population: Population,
+    emulator_threads: int,
+    command: Sequence[str] | None,
+    alive: Callable[[], object],
 ) -> None:
     torch.set_num_threads(plan.torch_threads)
     _give_memory_back(plan.device)
@@ -102,7 +119,7 @@ def _train(
     with _printing_to(log_path(folder, population.id)):
         try:
             if (out / BEGUN).exists():
-                resume(out, device=plan.device, threads=emulator_threads, command=command)
+                resume(out, device=plan.device, threads=emulator_threads, command=command, alive=alive)
             else:
                 train(
                     plan.config(population),
@@ -111,6 +128,7 @@ def _train(
                     checkpoint_replay=plan.checkpoint_replay,
                     threads=emulator_threads,
                     command=command,
+                    alive=alive,
                 )
         except Exception:
             traceback.print_exc()
@@ -186,7 +204,9 @@ def _usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def measure(plan: dict[str, Any], population: str, seconds: float, emulator_threads: int) -> dict[str, float]:
+def measure(
+    plan: dict[str, Any], population: str, seconds: float, emulator_threads: int, stall_s: float = 0.0
+) -> dict[str, float]:
     """Train a population for a few seconds, with a small replay, and throw the result away.
 
     Parameters
@@ -197,7 +217,7 @@ def measure(plan: dict[str, Any], population: str, seconds: float, emulator_thre
         Which of its populations.
     seconds
         How long to look.
-    emulator_threads
+    emulator_threads, stall_s
         As in `perform`.
 
     Returns
@@ -206,6 +226,13 @@ def measure(plan: dict[str, Any], population: str, seconds: float, emulator_thre
         ``agent_steps_per_second`` of all its runs together, updates included, logs and checkpoints not;
         ``bytes_per_transition`` of a checkpointed replay.
     """
+    with watched(stall_s, lambda _: None) as alive:
+        return _measure(plan, population, seconds, emulator_threads, alive)
+
+
+def _measure(
+    plan: dict[str, Any], population: str, seconds: float, emulator_threads: int, alive: Callable[[], object]
+) -> dict[str, float]:
     made = from_mapping(plan, "the plan")
     torch.set_num_threads(made.torch_threads)
     _give_memory_back(made.device)
@@ -224,9 +251,11 @@ def measure(plan: dict[str, Any], population: str, seconds: float, emulator_thre
     try:
         while trainer.updates < 3:  # the first ones are slow
             trainer.step()
+            alive()
         before, started = trainer.agent_steps, time.monotonic()
         while time.monotonic() - started < seconds or trainer.agent_steps == before:
             trainer.step()
+            alive()
         trainer.pipeline.settle()
         elapsed = time.monotonic() - started
         stored = sum(
@@ -261,6 +290,19 @@ def _printing_to(path: Path) -> Iterator[None]:
         for number, copy in zip((1, 2), kept, strict=True):
             os.dup2(copy, number)
             os.close(copy)
+
+
+def not_stopped(workers: int, limit_s: float) -> str:
+    """Say that workers which were told to stop are killed.
+
+    Examples
+    --------
+    >>> print(not_stopped(1, 600.0))
+    gramian: killing 1 worker that did not stop within 10 minutes; its population goes on from its last checkpoint
+    """
+    whose = "1 worker that did" if workers == 1 else f"{workers} workers that did"
+    what = "its population goes on from its" if workers == 1 else "their populations go on from their"
+    return f"gramian: killing {whose} not stop within {limit_s / 60:g} minutes; {what} last checkpoint"
 
 
 def one_line(error: Exception) -> str:
