@@ -22,6 +22,7 @@ import numpy as np
 import scipy.stats
 from PIL import Image
 
+from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import order_arms
 from gramian.report import reference, statistics
@@ -35,17 +36,20 @@ BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "nor
 """What the arms of each study are compared with, in turn."""
 FEW = 5
 """Up to so many seeds differences have Student's intervals: the bootstrap's are far too narrow."""
+SPREADS = {"minatar": "95 % intervals over seeds", "atari": "the range of the seeds, where there are several"}
+"""What the figures of each study show beside means."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
 FIRST = "minatar/first"
 """An earlier set of the runs of MinAtar's study: the same games, arms and seeds, and fewer frames."""
+_MINATAR = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
 CONTRASTS = {
-    "minatar": (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)")),
+    "minatar": _MINATAR,
+    FIRST: _MINATAR,
     "atari": (("gram (0.082)", "dqn"), ("gram (0.082)", "norm (matched)"), ("gram", "dqn")),
 }
-CONTRASTS[FIRST] = CONTRASTS["minatar"]
 """Arms whose features are compared in each study, each with the one after it."""
-GROWING = ("dqn", "gram", "gram (0.082)")
+GROWING = {"minatar": ("dqn", "gram"), "atari": ("dqn", "gram", "gram (0.082)", "norm (matched)")}
 """Arms of which it is shown where the growth of the gradient comes from."""
 SETS = ("first set", "main set")
 """The two sets of runs, in the order in which they were made."""
@@ -141,40 +145,42 @@ class Grid:
         """How many seeds an arm has in a game."""
         counts = np.isfinite(np.stack(list(self.values.values()))).sum(axis=1)
         fewest, most = counts.min(), counts.max()
-        return f"{most} seeds" if fewest == most else f"{fewest} to {most} seeds"
+        return (f"{most} seeds" if most > 1 else "1 seed") if fewest == most else f"{fewest} to {most} seeds"
 
     def means(self, arm: str) -> Interval:
         """Of each game, with intervals."""
         return statistics.bootstrap(statistics.mean_over_runs, self.values[arm], np.random.default_rng(0), by_game=True)
-
-    @property
-    def few(self) -> bool:
-        """Whether there are so few seeds that intervals of differences have to be Student's."""
-        return len(self.seeds) <= FEW
 
     def compared(self, statistic: statistics.PairStatistic, arm: str, baseline: str, *, by_game: bool) -> Interval:
         """An arm with another, by pairs of the same game and seed; intervals of the bootstrap."""
         pair: tuple[Array, Array] = self.values[arm], self.values[baseline]
         return statistics.bootstrap_pair(statistic, *pair, np.random.default_rng(0), paired=True, by_game=by_game)
 
+    def pairs(self, arm: str, baseline: str) -> tuple[Array, Array]:
+        """An arm less another ``[S, G]``, and in which games ``[G]`` that are so few that intervals are Student's."""
+        apart = self.values[arm] - self.values[baseline]
+        return apart, np.isfinite(apart).sum(axis=0) <= FEW
+
     def differences(self, arm: str, baseline: str) -> list[str]:
         """An arm less another in each game, by pairs of the same seed."""
-        if self.few:
-            apart = self.values[arm] - self.values[baseline]
-            return [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(self.games))]
+        apart, few = self.pairs(arm, baseline)
         found = self.compared(statistics.paired_difference, arm, baseline, by_game=True)
-        return [interval_text(found, at, sign=True) for at in range(len(self.games))]
+        return [
+            interval_text(student(apart[:, [at]]), sign=True) if few[at] else interval_text(found, at, sign=True)
+            for at in range(len(self.games))
+        ]
 
     def together(self, arm: str, baseline: str) -> str:
         """The mean of the games."""
-        if self.few:
-            return interval_text(student(self.values[arm] - self.values[baseline]), sign=True)
+        apart, few = self.pairs(arm, baseline)
+        if few.any():
+            return interval_text(student(apart), sign=True)
         return interval_text(self.compared(mean_difference, arm, baseline, by_game=False), sign=True)
 
     def won(self, arm: str, baseline: str) -> str:
-        """The share of pairs that an arm wins; of a few seeds, their number."""
-        if self.few:
-            apart = self.values[arm] - self.values[baseline]
+        """The share of pairs that an arm wins; where they are few, their number."""
+        apart, few = self.pairs(arm, baseline)
+        if few.any():
             return f"{(apart > 0).sum() + 0.5 * (apart == 0).sum():g} of {np.isfinite(apart).sum()}"
         return interval_text(self.compared(statistics.paired_improvement, arm, baseline, by_game=False))
 
@@ -328,13 +334,19 @@ def detectable(differences: Array) -> float:
     return error * float(scipy.stats.t.ppf(0.975, freedom) + scipy.stats.t.ppf(0.8, freedom))
 
 
-def standard_error(differences: Array) -> tuple[float, int]:
-    """Of that mean ``[S, G]``, games being what they are and seeds drawn, and its freedom; NaN where a game has one."""
+def standard_error(differences: Array) -> tuple[float, float]:
+    """Of that mean ``[S, G]``, games being what they are and seeds drawn, and its freedom; NaN where a game has one.
+
+    Games do not have one variance in common, so the freedom is Satterthwaite's, (Σv)²/Σ(v²/(n-1)), with v the variance
+    of the mean over the n seeds of a game.
+    """
     seeds = np.isfinite(differences).sum(axis=0)
     if seeds.min() < 2:
-        return math.nan, 1
+        return math.nan, 1.0
     variances = np.nanvar(differences, axis=0, ddof=1) / seeds
-    return math.sqrt(float(variances.sum())) / len(seeds), int((seeds - 1).sum())
+    total = float(variances.sum())
+    freedom = total**2 / float((variances**2 / (seeds - 1)).sum()) if total > 0 else float(seeds.min() - 1)
+    return math.sqrt(total) / len(seeds), freedom
 
 
 def feature_differences(study: str) -> str:
@@ -429,9 +441,10 @@ def kappas(study: str) -> str:
 
 def figures(study: str) -> str:
     """The figures that there are."""
+    spread = SPREADS[study]
     names = {
-        "learning-curves": "Learning curves: mean of the last 100 episodes, 95 % intervals over seeds",
-        "differences": "Final score less that of DQN, pairs of the same seed, 95 % intervals",
+        "learning-curves": f"Learning curves: mean of the last 100 episodes, and {spread}",
+        "differences": f"Final score less that of DQN, pairs of the same seed, and {spread}",
     }
     return pictures(study, names)
 
@@ -514,7 +527,7 @@ def growths(study: str) -> str:
         ]
         for at, game in enumerate(first.titles)
         for arm in first.arms
-        if arm in GROWING
+        if arm in GROWING[study]
     ]
     return table(["game, arm", "log‖gradient of the head‖", "log‖φ‖", "log|TD error|"], lines)
 
@@ -574,8 +587,11 @@ def report_figures(study: str) -> dict[str, str]:
 def take_figures(report: Path, study: str) -> None:
     """Copy the figures of a report that the page shows, smaller."""
     folder = output_folder(DOCS / "figures" / "results")
-    for name, drawn in report_figures(study).items():
-        picture = Image.open(report / "figures" / f"{drawn}.png").convert("RGB")
+    drawings = {name: report / "figures" / f"{drawn}.png" for name, drawn in report_figures(study).items()}
+    if missing := [str(path) for path in drawings.values() if not path.exists()]:
+        raise UserError(f"'{report}' is no whole report of {study}: it has no '{missing[0]}'")
+    for name, drawing in drawings.items():
+        picture = Image.open(drawing).convert("RGB")
         with replacing(folder / f"{study}-{name}.png") as temporary:
             picture.quantize(256, dither=Image.Dither.NONE).save(temporary, "png", optimize=True)
 
@@ -593,4 +609,8 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except UserError as error:
+        print(f"results.py: {error}", file=sys.stderr)
+        sys.exit(2)

@@ -59,3 +59,19 @@ def test_differences_have_a_panel_for_each_game_and_a_line_for_each_arm(seven_ar
     drawn = [line.get_xdata()[0] for line in shown[0].get_lines() if line.get_marker() in "s^Dx*+"]
     expected = [float(seven_arms.comparisons[arm].difference.estimate[0]) for arm in ARMS[1:]]
     assert [value for value in expected if not any(np.isclose(value, found) for found in drawn)] == []
+
+
+@pytest.mark.parametrize(("seeds", "circles"), [(3, 3), (4, 0)])
+def test_few_seeds_stand_in_the_place_of_an_interval(tmp_path, seeds, circles):
+    generator = np.random.default_rng(0)
+    write_study(
+        tmp_path, games=["Pong"], arms=["dqn", "gram"], seeds=seeds, episodes=30, metric_rows=0, generator=generator
+    )
+    analysis = analyse(read_study(tmp_path), Options(replicates=100))
+    (axes,) = figures.differences(analysis).axes
+    drawn = [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]
+    assert sum(map(len, drawn)) == circles
+    if circles:
+        np.testing.assert_allclose(drawn[0], (analysis.final["gram"] - analysis.final["dqn"])[:, 0])
+    bars = [bar for bar in axes.collections for segment in bar.get_segments() if np.ptp(segment[:, 0]) > 0]
+    assert bool(bars) == (not circles)

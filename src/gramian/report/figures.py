@@ -17,6 +17,7 @@ from gramian.palette import Style, arm_styles, kind_of
 from gramian.progress import Progress
 from gramian.report import reference
 from gramian.report.analysis import Analysis
+from gramian.report.cautions import MOST_OF_A_RANGE
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
 from gramian.report.html import counted
 from gramian.report.statistics import FEW_GAMES, Array, Interval
@@ -193,7 +194,10 @@ def profiles(analysis: Analysis) -> Figure:
 
 
 def differences(analysis: Analysis) -> Figure:
-    """Final score less that of the baseline, by pairs of the same seed: a panel for each game, a line for each arm."""
+    """Final score less that of the baseline, by pairs of the same seed: a panel for each game, a line for each arm.
+
+    Where an interval of the bootstrap would be the range of the seeds, the seeds stand in its place.
+    """
     styles = _shown_styles(analysis)
     arms = [arm for arm in styles if arm in analysis.comparisons]
     games = len(analysis.games)
@@ -201,14 +205,21 @@ def differences(analysis: Analysis) -> Figure:
     rows = math.ceil(games / columns)
     figure = Figure(figsize=(1.9 * columns + 1.3, rows * (0.2 * len(arms) + 0.9)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
+    few = False
     for at, axes in enumerate(panels):
         if at >= games:
             axes.set_axis_off()
             continue
         for place, arm in enumerate(arms):
             estimate, low, high = (float(end[at]) for end in analysis.comparisons[arm].difference)
-            ends = [[low], [high]] if math.isfinite(low) else [[estimate], [estimate]]
-            error = np.abs(np.array(ends) - estimate)
+            pairs = (analysis.final[arm] - analysis.final[analysis.options.baseline])[:, at]
+            seeds = pairs[np.isfinite(pairs)]
+            if len(seeds) <= MOST_OF_A_RANGE:
+                few = True
+                error = np.zeros((2, 1))
+                axes.plot(seeds, np.full(len(seeds), place), "o", color=styles[arm].color, markersize=3.2, mfc="none")
+            else:
+                error = np.abs(np.array([[low], [high]]) - estimate)
             axes.errorbar(estimate, place, xerr=error, fmt=styles[arm].symbol, color=styles[arm].color, markersize=6,
                           markeredgewidth=1.6, elinewidth=1.1, capsize=2)  # fmt: skip
         axes.axvline(0, color="black", linewidth=0.7)
@@ -216,7 +227,8 @@ def differences(analysis: Analysis) -> Figure:
         axes.set_yticks(range(len(arms)), arms)
         axes.set_ylim(len(arms) - 0.5, -0.5)
         axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
-    figure.supxlabel(f"final score less that of {analysis.options.baseline}, pairs of the same seed", fontsize=8)
+    what = f"final score less that of {analysis.options.baseline}, pairs of the same seed"
+    figure.supxlabel(f"{what}; small circles: single seeds, where they are few" if few else what, fontsize=8)
     return figure
 
 

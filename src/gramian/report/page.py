@@ -165,7 +165,8 @@ class Page:
             interval = f"{CONFIDENCE:.0%} bootstrap interval over seeds"
             shown = {
                 "learning-curves": f"learning curves: mean over seeds; band: {interval}",
-                "differences": f"final score less that of {baseline}, pairs of the same game and seed; {interval}",
+                "differences": f"final score less that of {baseline}, pairs of the same game and seed; {interval}, "
+                "or the seeds themselves where they are few",
             }
             return pictures(self.figures, shown) + self._ranges()
         options = self._game_options()
