@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gramian.claims import Tables, judge, load_ledger
+from gramian.claims import Tables, judge, load_ledger, page
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.representation import tables
@@ -73,16 +73,40 @@ def test_equivalence_takes_an_interval_within_the_margin(decor, expected, tmp_pa
     ("short", "reason"),
     [
         ({"games": 5}, "5 games, where a verdict takes 49"),
-        ({"seeds": 2}, "2 seeds, where a verdict takes 3"),
         ({"frames": 1_000_000}, "1,000,000 frames, where a verdict takes 17,900,000"),
+        (
+            {"games": 4, "seeds": 1, "frames": 4_000_000},
+            "4 games, where a verdict takes 49; 1 seed, where it takes 3; 4,000,000 frames, where it takes 17,900,000",
+        ),
     ],
 )
-def test_a_small_study_gives_numbers_and_no_verdict(short, reason, tmp_path):
+def test_runs_of_fewer_games_or_frames_give_no_numbers_and_all_that_is_lacking_is_named(short, reason, tmp_path):
     scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6, "norm": 0.3}, **short)
     found = judged("median-score", tmp_path)
-    assert (found.verdict, found.reason) == ("not yet run", reason)
+    assert (found.verdict, found.reason, found.numbers) == ("not yet run", reason, [])
+
+
+def test_runs_of_fewer_agent_steps_give_no_numbers(tmp_path):
+    measures(tmp_path / "atari/measures.csv", {key: found[:2] for key, found in DENSER.items()}, agent_steps=1_000_000)
+    found = judged("denser-features", tmp_path, "Seaquest, 20M")
+    assert found.reason == "2 seeds, where a verdict takes 3; 1,000,000 agent steps, where it takes 4,500,000"
+    assert not found.numbers
+
+
+def test_too_few_seeds_give_preliminary_numbers_and_no_verdict(tmp_path):
+    scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6, "norm": 0.3}, seeds=2)
+    found = judged("median-score", tmp_path)
+    assert (found.verdict, found.reason) == ("not yet run", "2 seeds, where a verdict takes 3")
     assert found.numbers[0][0] == "median of DQN-Gram less that of DQN"
     assert found.numbers[0][1].startswith("0.4")
+    written = page([judge(CLAIMS["median-score"], Tables(tmp_path))])
+    assert "2 seeds, where a verdict takes 3. The numbers are preliminary." in written
+
+
+def test_a_setting_that_names_its_games_and_frames_needs_as_many():
+    for part in (part for claim in CLAIMS.values() for part in claim.parts):
+        assert ("frames" in part.setting) == ("frames" in part.needs), part.setting
+        assert ("games" in part.setting) == ("games" in part.needs), part.setting
 
 
 def test_a_run_without_a_score_is_none_of_the_seeds_behind_a_verdict(tmp_path):

@@ -1,6 +1,7 @@
 """The verdicts follow the tables: other numbers give other verdicts, and without a table there is none."""
 
 import csv
+import re
 import shutil
 from pathlib import Path
 
@@ -55,6 +56,17 @@ def test_every_claim_that_the_paper_makes_is_in_the_ledger():
         "linear-cost", "gram-scores-like-decor", "forty-of-49", "median-score", "denser-features", "falling-terms",
         "gradient-growth",
     ]  # fmt: skip
+
+
+def test_no_label_of_a_number_leans_on_another_row(results):
+    entries = [judge(claim, Tables(results)) for claim in CLAIMS.values()]
+    shown = [label for entry in entries for found in entry.judgements for label, _ in found.numbers]
+    shown += [label for entry in entries for label, _ in entry.beside]
+    parts = [part for claim in CLAIMS.values() for part in claim.parts]
+    named = [label for part in parts for label, _ in part.also]
+    named += [getattr(part.rule, name, "") for part in parts for name in ("label", "beyond_label")]
+    for label in {*shown, *named} - {"runs behind it"}:
+        assert not re.match(r"(the same|that|this|those|it|its|of|what|so|with)\b", label), label
 
 
 @pytest.mark.parametrize("claim", [f"proposition-{number}" for number in range(1, 7)])

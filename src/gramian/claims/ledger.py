@@ -32,7 +32,7 @@ RULES: dict[str, type[Any]] = {
     "within": rules.Within,
     "equivalent": rules.Equivalent,
 }
-SAMPLED = ("seeds", "frames", "games")
+SAMPLED = ("games", "seeds", "frames")
 """What is known of every number over seeds; what else a part needs, it counts itself."""
 
 
@@ -50,7 +50,11 @@ class Part:
     elsewhere: bool
     """A setting that the paper does not speak of: it has a verdict of its own and does not count for the claim's."""
     needs: Mapping[str, int]
-    """The fewest seeds, frames (agent steps for measures) and games that a verdict takes, and of what it counts."""
+    """The fewest games, seeds, frames (agent steps for measures), and of what it counts, that a verdict takes.
+
+    Runs of fewer games or frames are of another setting: none of their numbers is shown. Where only seeds or what it
+    counts are too few, the numbers are shown, and there is no verdict.
+    """
     counted: Mapping[str, Quantity]
     """Where a table has the number of its processes, runs, cases or sizes."""
     command: str
@@ -145,23 +149,41 @@ def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
     if sampled:
         sample = sampled[0].sample(tables)
         behind = [("runs behind it", str(sample))]
-        for name in SAMPLED:
-            few = _too_few(getattr(sample, name), part.needs.get(name, 0), sample.unit if name == "frames" else name)
-            if few:
-                label, number = getattr(part.rule, "label", ""), sampled[0].number(tables)
-                return Judgement("not yet run", few, [(label, str(number)), *_also(part, tables), *behind])
+        lacking = _lacking(part, {name: getattr(sample, name) for name in SAMPLED}, sample.unit)
+        if lacking.keys() - {"seeds"}:
+            return Judgement("not yet run", _where(lacking), [])  # numbers of fewer games or frames: another setting's
+        if lacking:
+            label, number = getattr(part.rule, "label", ""), sampled[0].number(tables)
+            return Judgement("not yet run", _where(lacking), [(label, str(number)), *_also(part, tables), *behind])
     found = part.rule.judge(tables)
     numbers = [*found.numbers, *_also(part, tables), *behind]
-    for name, quantity in part.counted.items():
-        few = _too_few(quantity.number(tables).value, part.needs[name], name)
-        if few:
-            return Judgement("not yet run", few, numbers)
+    lacking = _lacking(part, {name: quantity.number(tables).value for name, quantity in part.counted.items()})
+    if lacking:
+        return Judgement("not yet run", _where(lacking), numbers)
     return Judgement(found.verdict, found.reason, numbers)
 
 
-def _too_few(found: float, least: int, unit: str) -> str:
-    """Why there is no verdict; nothing where there are enough."""
-    return f"{count(found, unit)}, where a verdict takes {least:,}" if found < least else ""
+def _lacking(part: Part, found: Mapping[str, float], unit: str = "") -> dict[str, tuple[str, str]]:
+    """What there is too little of, by its name in ``needs``: how much there is, and how much a verdict takes."""
+    return {
+        name: (count(number, unit if name == "frames" else name), f"{part.needs[name]:,}")
+        for name, number in found.items()
+        if number < part.needs.get(name, 0)
+    }
+
+
+def _where(lacking: Mapping[str, tuple[str, str]]) -> str:
+    """All that is lacking, in one line.
+
+    Examples
+    --------
+    >>> _where({"games": ("4 games", "49"), "seeds": ("1 seed", "3")})
+    '4 games, where a verdict takes 49; 1 seed, where it takes 3'
+    """
+    (few, least), *others = lacking.values()
+    return "; ".join(
+        [f"{few}, where a verdict takes {least}", *(f"{few}, where it takes {least}" for few, least in others)]
+    )
 
 
 def _also(part: Part, tables: Tables) -> list[tuple[str, str]]:

@@ -61,7 +61,8 @@ def _sections(entries: Sequence[Entry]) -> Iterator[str]:
 def _part(part: Part, judgement: Judgement) -> Iterator[str]:
     aside = " This setting is not the paper's and does not count for the verdict above." if part.elsewhere else ""
     where = f"**{_capital(part.setting)}: {judgement.verdict}.** " if part.setting else ""
-    yield from (f"{where}{_sentence(judgement.reason)}{aside}", "")
+    early = " The numbers are preliminary." if judgement.verdict == "not yet run" and judgement.numbers else ""
+    yield from (f"{where}{_sentence(judgement.reason)}{early}{aside}", "")
     if judgement.numbers:
         tables = ", ".join(f"`results/{name}`" for name in part.tables)
         yield from (*_numbers(judgement.numbers), "", f"From {tables}.", "")
