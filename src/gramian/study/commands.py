@@ -21,6 +21,9 @@ from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
 
+SHORTEST_STALL_MIN = 1.0
+"""Starting and compiling take some time too."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
@@ -60,6 +63,10 @@ class Placement:
         for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
             if not getattr(self, name) >= 0:
                 raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
+        if 0 < self.stall_min < SHORTEST_STALL_MIN:
+            raise UserError(
+                f"--stall-min is {self.stall_min}; it must be {SHORTEST_STALL_MIN:g} or more, or 0 for never"
+            )
         if self.measure_s <= 0:
             raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
         if self.ray_address and self.executor != "ray":
