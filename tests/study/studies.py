@@ -40,29 +40,54 @@ def environment():
 
 
 HANG = """
-import ctypes, pathlib, subprocess, sys, threading
+import contextlib, ctypes, pathlib, subprocess, sys, threading
 
 if "worker" in " ".join(sys.orig_argv):  # ours or Ray's, and none of Ray's other processes
     from gramian.deep.trainer import Trainer
+    from gramian.study import work
 
-    step, once = Trainer.step, pathlib.Path({once!r})
+    once = pathlib.Path({once!r})
+    start, step, watched, begin = work._give_memory_back, Trainer.step, work.watched, []
+
+    @contextlib.contextmanager
+    def watched_later(*arguments):
+        with contextlib.ExitStack() as stack:
+            begin.append(lambda: stack.enter_context(watched(*arguments)))
+            yield lambda: None
+
+    def hang():
+        if once.exists():
+            return
+        child = subprocess.Popen(["sleep", "1000"])
+        once.with_suffix(".made").write_text(str(child.pid))
+        once.with_suffix(".made").rename(once)
+        if begin:
+            begin[-1]()
+        {wait}
+
+    def starting(device):
+        hang()
+        return start(device)
 
     def stepping(self):
-        if self.agent_steps == {agent_steps} and not once.exists():
-            child = subprocess.Popen(["sleep", "1000"])
-            once.with_suffix(".made").write_text(str(child.pid))
-            once.with_suffix(".made").rename(once)
-            {wait}
+        if self.agent_steps == {agent_steps}:
+            hang()
         return step(self)
 
-    Trainer.step = stepping
+    if {agent_steps} is None:
+        work._give_memory_back = starting
+    else:  # however slow the machine is, nothing but the hang lies within the limit
+        Trainer.step, work.watched = stepping, watched_later
 """
 WAITS = {"python": "threading.Event().wait()", "without letting go of the lock": "ctypes.PyDLL(None).pause()"}
 """How to wait for ever: as Python does, and so that no other thread of Python runs either."""
 
 
 def hang_once(folder, monkeypatch, agent_steps, wait="python"):
-    """Let the first worker process that comes to a step start a child and wait for ever; the child is in the file."""
+    """Let the first worker process that comes to a step, or starts, start a child and wait for ever.
+
+    The file that is returned has the child's number. ``agent_steps`` is None for the start.
+    """
     once = folder / "hung"
     (folder / "sitecustomize.py").write_text(HANG.format(once=str(once), agent_steps=agent_steps, wait=WAITS[wait]))
     monkeypatch.syspath_prepend(folder)

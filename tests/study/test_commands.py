@@ -57,8 +57,11 @@ def test_a_study_is_run_in_parts_that_are_folders_of_their_own(spec, tmp_path, c
     assert {run.seed for population in read_plan(tmp_path / "parts" / "1").populations for run in population.runs} == {
         1
     }
+    assert (tmp_path / "parts" / "1" / STUDY).read_text() == f"# This folder holds a part of it: --seeds 1\n{tiny()}"
+    capsys.readouterr()
     assert main(["study", "run", spec, *QUICK, "--out", str(tmp_path / "parts" / "1")]) == 2
-    assert "holds another study" in capsys.readouterr().err
+    said = f"gramian: '{tmp_path}/parts/1' holds a part of this study; give --seeds 1, or name another folder\n"
+    assert capsys.readouterr().err == said
 
 
 def test_plan_measures_where_no_rate_is_given(spec, capsys):
@@ -120,6 +123,9 @@ def test_a_failed_cell_is_named_with_its_reason_and_the_exit_code_is_1(tmp_path,
     [
         (["--workers", "-1"], "--workers is -1; it must be 0 or more"),
         (["--stall-min", "-1"], "--stall-min is -1.0; it must be 0 or more"),
+        (["--stall-min", "0.5"], "--stall-min is 0.5; it must be 1 or more, or 0 for never"),
+        (["--games"], "--games is empty; name some of the study's games, or leave it away for all"),
+        (["--seeds"], "--seeds is empty; name some of the study's seeds, or leave it away for all"),
         (["--measure-s", "0"], "--measure-s is 0.0; it must be more than 0"),
         (["--ray-address", "auto"], "--ray-address is for --executor ray; add it, or leave the address away"),
         (["--population", "100000000"], "not enough memory on CPU"),

@@ -13,7 +13,7 @@ from gramian.study.plan import PLAN, check_same, pack, read_plan, write_plan
 from gramian.study.spec import load_study, parse_study
 from gramian.study.store import read_planned, read_study
 from gramian.study.work import perform
-from tests.study.studies import plan_of, planned, tiny
+from tests.study.studies import ARMS, plan_of, planned, tiny
 
 
 @given(games=st.integers(1, 12), arms=st.integers(1, 4), seeds=st.integers(1, 4), largest=st.integers(1, 40))
@@ -77,7 +77,9 @@ def test_what_cannot_be_trained_is_refused_when_it_is_planned():
 @pytest.mark.parametrize(
     ("changed", "complaint"),
     [
-        (tiny(seeds=3), "it has no run 'cartpole-decor-k0.01-s2'"),
+        (tiny(seeds=3), "holds a part of this study; give --seeds 0 1, or name another folder"),
+        (tiny(seeds=3, frames=301), "holds another study: it has no run 'cartpole-decor-k0.01-s2'"),
+        (tiny(arms=ARMS + '[[arms]]\nkind = "norm"\n'), "holds another study: it has no run 'cartpole-norm"),
         (tiny(seeds=1), "it also has the run 'cartpole-decor-k0.01-s1'"),
         (
             tiny().replace('"gram"', '"gram"\nlabel = "gram (mine)"'),

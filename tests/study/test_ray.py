@@ -70,6 +70,17 @@ def wait_for_checkpoint(study, process, *, after=()):
     raise AssertionError(f"the study was over too soon: {process.communicate()}")
 
 
+def start_impatient(folder, change, *arguments):
+    """Begin ``gramian study`` with a limit that is shorter than it may be."""
+    script = folder / "impatient.py"
+    script.write_text(
+        f"import sys; from gramian.cli import main; from gramian.study import commands, ray_cluster\n{change}\n"
+        "sys.exit(main(['study', *sys.argv[1:]]))\n"
+    )
+    command = [sys.executable, script, *arguments]
+    return subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
 @pytest.mark.slow
 def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_path):
     made, nodes = cluster
@@ -99,7 +110,7 @@ def test_what_hangs_is_killed_and_taken_up_again_by_ray(study, tmp_path, monkeyp
     hung = hang_once(tmp_path, monkeypatch, agent_steps=155)
     made, _ = request.getfixturevalue("cluster")
     options = (*OPTIONS, "--workers", "1", "--stall-min", "0.1", "--executor", "ray", "--ray-address", made.address)
-    finish(start("run", path, "--out", folder, *options))
+    finish(start_impatient(tmp_path, "commands.SHORTEST_STALL_MIN = 0.1", "run", path, "--out", folder, *options))
     plan = assert_every_cell_done_exactly_once(folder)
     past = [attempt for entry in plan.populations for attempt in attempts(folder, entry.id)]
     assert [attempt.reason for attempt in past if attempt.event == "failed"] == ["made no step for 0.1 minutes"]
@@ -111,14 +122,8 @@ def test_a_task_that_hangs_does_not_keep_a_study_from_stopping(study, tmp_path, 
     path, folder = study
     hung = hang_once(tmp_path, monkeypatch, agent_steps=155)
     made, _ = request.getfixturevalue("cluster")
-    (tmp_path / "impatient.py").write_text(
-        "import sys; from gramian.cli import main; from gramian.study import ray_cluster\n"
-        "ray_cluster.SAVING_S = 0.6\n"
-        "sys.exit(main(sys.argv[1:]))\n"
-    )
     options = (*OPTIONS, "--workers", "1", "--executor", "ray", "--ray-address", made.address)
-    command = [sys.executable, tmp_path / "impatient.py", "study", "run", path, "--out", folder, *options]
-    process = subprocess.Popen(command, env=environment(), text=True, stderr=subprocess.PIPE)
+    process = start_impatient(tmp_path, "ray_cluster.SAVING_S = 0.6", "run", path, "--out", folder, *options)
     while not hung.exists():
         assert process.poll() is None
         time.sleep(0.05)

@@ -48,20 +48,15 @@ def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> E
 
 
 def compiler_options(*, tuned: bool) -> dict[str, str | int | bool | Callable[..., object]]:
-    """What inductor is told about an update, for as long as it compiles it.
-
-    Compilation stays in this process. Inductor would hand Triton's part of it to a pool of processes, which is put to
-    sleep after a compilation and forked anew at the next one, and would wait for it without a limit. Of six populations
-    that compiled at the same time one never got past its first update. That the pool was the cause is inferred, not
-    shown: the process waited in Python, with CPU and GPU idle.
+    """Options of inductor for an update: compiled in this process; block sizes are tried where it is to be ``tuned``.
 
     Examples
     --------
     >>> compiler_options(tuned=True)
     {'compile_threads': 1}
     """
-    options: dict[str, str | int | bool | Callable[..., object]] = {"compile_threads": 1}
-    return options if tuned else options | {"triton.autotune_pointwise": False}
+    # With more threads inductor waits for a pool of processes, and that without a limit.
+    return {"compile_threads": 1} if tuned else {"compile_threads": 1, "triton.autotune_pointwise": False}
 
 
 def record(

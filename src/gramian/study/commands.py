@@ -18,8 +18,11 @@ from gramian.study.local import LocalExecutor, local_hardware, worker_environmen
 from gramian.study.matching import games_of, match
 from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
 from gramian.study.run import Executor, run_study
-from gramian.study.spec import StudySpec, parse_study, read_study_text
+from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
+
+SHORTEST_STALL_MIN = 1.0
+"""Starting and compiling take some time too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,9 +31,9 @@ class Placement:
 
     study: tyro.conf.Positional[str]
     """paper, controls, kappa, minatar, demo, smoke or another that the package ships, or your own .toml."""
-    games: tuple[str, ...] = ()
+    games: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="GAME [GAME …]")] = None
     """Only these of its games, for a study that is run in parts. Decided when the study is planned."""
-    seeds: tuple[int, ...] = ()
+    seeds: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="SEED [SEED …]")] = None
     """Only these of its seeds. Decided when the study is planned."""
     executor: Literal["local", "ray"] = "local"
     """Processes of this machine, or a Ray cluster (extra 'ray')."""
@@ -54,9 +57,16 @@ class Placement:
     """Minutes without a step after which a process that trains is taken for hung, and killed; 0 for never."""
 
     def __post_init__(self) -> None:
+        for name in ("games", "seeds"):
+            if getattr(self, name) == ():
+                raise UserError(f"--{name} is empty; name some of the study's {name}, or leave it away for all")
         for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
             if not getattr(self, name) >= 0:
                 raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
+        if 0 < self.stall_min < SHORTEST_STALL_MIN:
+            raise UserError(
+                f"--stall-min is {self.stall_min}; it must be {SHORTEST_STALL_MIN:g} or more, or 0 for never"
+            )
         if self.measure_s <= 0:
             raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
         if self.ray_address and self.executor != "ray":
@@ -246,8 +256,11 @@ def choose_command(options: ChooseOptions) -> int:
 
 def _read(options: Placement) -> tuple[str, StudySpec]:
     text, base = read_study_text(options.study)
-    spec = parse_study(text, f"study '{options.study}'", base)
-    return text, spec.part(options.games, options.seeds)
+    whole = parse_study(text, f"study '{options.study}'", base)
+    spec = whole.part(options.games or (), options.seeds or ())
+    if which := part_options(spec, whole):
+        text = f"# This folder holds a part of it: {which}\n{text}"
+    return text, spec
 
 
 def _plan(options: Placement, spec: StudySpec, folder: Path | None) -> tuple[Plan, Hardware, Share]:

@@ -22,6 +22,8 @@ from gramian.study.work import SAVING_S, Outcome, not_stopped
 GPUS = "CUDA_VISIBLE_DEVICES"
 WAKE_S = 0.5
 """Pause between two looks for Ctrl-C: where a library (polars) has taken the signal, it ends no endless wait."""
+KILLED_S = 10.0
+"""How long killed workers are waited for: one that hangs in a driver may not go."""
 
 
 class WorkerDied(Exception):  # noqa: N818 - it names what happened
@@ -51,7 +53,7 @@ class Worker:
         WorkerDied
             If the process ended.
         """
-        if self._process is None or self._process.poll() is not None:
+        if self.wait(0.0):
             # A session of its own: Ctrl-C reaches us alone, and we tell the workers.
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "gramian.study.worker"],
@@ -63,6 +65,7 @@ class Worker:
                 start_new_session=True,
             )
         process = self._process
+        assert process is not None
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -71,7 +74,9 @@ class Worker:
         except (OSError, ValueError):  # it died, or `stop` closed its input
             line = ""
         if not line:
-            raise WorkerDied(_ending(process.wait()))
+            code = process.wait()
+            self.wait()
+            raise WorkerDied(_ending(code))
         reply = json.loads(line)
         if "complaint" in reply:
             raise UserError(reply["complaint"])
@@ -84,19 +89,23 @@ class Worker:
                 self._process.stdin.close()
 
     def wait(self, limit_s: float | None = None) -> bool:
-        """Wait for the end of the process; gives False where it has not ended within the limit."""
+        """Wait for the end of the process, and end what it has left; gives False where the limit comes first."""
         if self._process is not None:
             try:
                 self._process.wait(limit_s)
             except subprocess.TimeoutExpired:
                 return False
+            self.kill()
+            self.stop()
             if self._process.stdout is not None:
                 self._process.stdout.close()
         return True
 
     def kill(self) -> None:
         """End the process, and those that it has started, at once."""
-        if self._process is not None and self._process.poll() is None:
+        if self._process is None or self._process.stdout is None or self._process.stdout.closed:
+            return  # `wait` has seen to it, and its number may be another's by now
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left of its group
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
@@ -173,7 +182,7 @@ class LocalExecutor:
         try:
             return self._workers[0].call(function, **arguments)
         except WorkerDied as error:
-            raise UserError(f"the worker that was to {function} ended: {error}") from error
+            raise UserError(f"the worker that was to {function} {error}") from error
 
     def run(self, study: Path, populations: Sequence[str]) -> Iterator[Outcome]:
         """Do the populations; gives what came of each as it becomes known."""
@@ -229,17 +238,21 @@ class LocalExecutor:
         self._stopping.set()
         for worker in self._workers:
             worker.stop()
-        deadline = time.monotonic() + SAVING_S
+        late = self._workers
         try:
-            late = [worker for worker in self._workers if not worker.wait(max(0.0, deadline - time.monotonic()))]
+            late = _late(self._workers, SAVING_S)
             if late:
                 print(not_stopped(len(late), SAVING_S), file=sys.stderr)
+        finally:
             for worker in late:
                 worker.kill()
-        except KeyboardInterrupt:
-            for worker in self._workers:
-                worker.kill()
-            raise
+            _late(late, KILLED_S)
+
+
+def _late(workers: Sequence[Worker], limit_s: float) -> list[Worker]:
+    """Wait for the end of workers; gives those that have not ended within the limit."""
+    deadline = time.monotonic() + limit_s
+    return [worker for worker in workers if not worker.wait(max(0.0, deadline - time.monotonic()))]
 
 
 def _ending(code: int) -> str:

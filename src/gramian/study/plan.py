@@ -16,7 +16,7 @@ from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.session import run_from
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text
-from gramian.study.spec import StudySpec
+from gramian.study.spec import StudySpec, part_options
 
 FORMAT = 1
 PLAN = "plan.json"
@@ -236,25 +236,42 @@ def check_same(folder: Path, plan: Plan, spec: StudySpec) -> None:
     Raises
     ------
     UserError
-        If it is another one; the message names the first difference.
+        If it is another one; the message names the first difference. If it is a part of it; the message names the part.
     """
-    planned = {run.name: run.label for population in plan.populations for run in population.runs}
-    wanted = {run.name: run.label for run in spec.cells}
-    difference = ""
-    if missing := sorted(wanted.keys() - planned.keys()):
-        difference = f"it has no run {missing[0]!r}"
-    elif more := sorted(planned.keys() - wanted.keys()):
-        difference = f"it also has the run {more[0]!r}"
-    elif other := sorted(name for name in wanted if wanted[name] != planned[name]):
-        difference = f"its run {other[0]!r} has the label {planned[other[0]]!r}, not {wanted[other[0]]!r}"
-    elif plan.preset != spec.preset:
-        difference = f"its preset is {plan.preset!r}, not {spec.preset!r}"
-    elif plan.settings != spec.settings:
-        before, now = _flat(asdict(plan.settings)), _flat(asdict(spec.settings))
-        name = next(name for name in now if now[name] != before.get(name))
-        difference = f"its {name} is {before.get(name)!r}, not {now[name]!r}"
+    difference = _difference(plan, spec)
+    if difference and (part := _part(plan, spec)) is not None and not _difference(plan, part):
+        options = part_options(part, spec)
+        raise UserError(f"'{folder}' holds a part of this study; give {options}, or name another folder")
     if difference:
         raise UserError(f"'{folder}' holds another study: {difference}; name another folder")
+
+
+def _part(plan: Plan, spec: StudySpec) -> StudySpec | None:
+    """The games and seeds of a plan in a study; None where it has others."""
+    runs = [run for population in plan.populations for run in population.runs]
+    games, seeds = {run.game.name for run in runs}, {run.seed for run in runs}
+    if games <= set(spec.games) and seeds <= set(spec.seeds):
+        return spec.part(list(games), list(seeds))
+    return None
+
+
+def _difference(plan: Plan, spec: StudySpec) -> str:
+    """The first difference of a study from a plan; empty where there is none."""
+    planned = {run.name: run.label for population in plan.populations for run in population.runs}
+    wanted = {run.name: run.label for run in spec.cells}
+    if missing := sorted(wanted.keys() - planned.keys()):
+        return f"it has no run {missing[0]!r}"
+    if more := sorted(planned.keys() - wanted.keys()):
+        return f"it also has the run {more[0]!r}"
+    if other := sorted(name for name in wanted if wanted[name] != planned[name]):
+        return f"its run {other[0]!r} has the label {planned[other[0]]!r}, not {wanted[other[0]]!r}"
+    if plan.preset != spec.preset:
+        return f"its preset is {plan.preset!r}, not {spec.preset!r}"
+    if plan.settings != spec.settings:
+        before, now = _flat(asdict(plan.settings)), _flat(asdict(spec.settings))
+        name = next(name for name in now if now[name] != before.get(name))
+        return f"its {name} is {before.get(name)!r}, not {now[name]!r}"
+    return ""
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

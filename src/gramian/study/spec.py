@@ -128,6 +128,20 @@ class StudySpec:
         )
 
 
+def part_options(part: StudySpec, whole: StudySpec) -> str:
+    """The options that take this part of a study; none for all of it.
+
+    Examples
+    --------
+    >>> paper = load_study("paper")
+    >>> part_options(paper.part(["Pong"], [2, 0]), paper), part_options(paper, paper)
+    ('--games pong --seeds 0 2', '')
+    """
+    games = ("--games", *part.games) if part.games != whole.games else ()
+    seeds = ("--seeds", *map(str, part.seeds)) if part.seeds != whole.seeds else ()
+    return " ".join(games + seeds)
+
+
 def study_names() -> list[str]:
     """The studies that the package ships.
 

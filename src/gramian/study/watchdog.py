@@ -48,10 +48,8 @@ def watched(limit_s: float, note: Callable[[str], object]) -> Iterator[Callable[
 
     def watch() -> None:
         seen, silent = beats, 0
-        while True:
+        while not ended.wait(limit_s / LOOKS):
             faulthandler.dump_traceback_later(limit_s, exit=True, file=2)
-            if ended.wait(limit_s / LOOKS):
-                break
             seen, silent = beats, silent + 1 if beats == seen else 0
             if silent == LOOKS:
                 _end(f"made no step for {limit_s / 60:g} minutes", note)
@@ -60,6 +58,7 @@ def watched(limit_s: float, note: Callable[[str], object]) -> Iterator[Callable[
     if not 0 < limit_s < threading.TIMEOUT_MAX:
         yield alive
         return
+    faulthandler.dump_traceback_later(limit_s, exit=True, file=2)
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:

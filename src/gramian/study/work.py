@@ -93,7 +93,10 @@ def perform(
         if not is_finished(folder, chosen):
             record(folder, population, "started")
             try:
-                with watched(stall_s, lambda reason: _failed(folder, chosen, reason)) as alive:
+                with (
+                    _printing_to(log_path(folder, population)),
+                    watched(stall_s, lambda reason: _failed(folder, chosen, reason)) as alive,
+                ):
                     _train(folder, plan, chosen, emulator_threads, command, alive)
             except KeyboardInterrupt:
                 record(folder, population, "interrupted")
@@ -113,26 +116,25 @@ def _train(
     command: Sequence[str] | None,
     alive: Callable[[], object],
 ) -> None:
-    torch.set_num_threads(plan.torch_threads)
-    _give_memory_back(plan.device)
     out = folder / POPULATIONS / population.id
-    with _printing_to(log_path(folder, population.id)):
-        try:
-            if (out / BEGUN).exists():
-                resume(out, device=plan.device, threads=emulator_threads, command=command, alive=alive)
-            else:
-                train(
-                    plan.config(population),
-                    out,
-                    device=plan.device,
-                    checkpoint_replay=plan.checkpoint_replay,
-                    threads=emulator_threads,
-                    command=command,
-                    alive=alive,
-                )
-        except Exception:
-            traceback.print_exc()
-            raise
+    try:
+        torch.set_num_threads(plan.torch_threads)
+        _give_memory_back(plan.device)
+        if (out / BEGUN).exists():
+            resume(out, device=plan.device, threads=emulator_threads, command=command, alive=alive)
+        else:
+            train(
+                plan.config(population),
+                out,
+                device=plan.device,
+                checkpoint_replay=plan.checkpoint_replay,
+                threads=emulator_threads,
+                command=command,
+                alive=alive,
+            )
+    except Exception:
+        traceback.print_exc()
+        raise
 
 
 def _give_memory_back(device: str) -> None:
@@ -205,7 +207,12 @@ def _usable_cores() -> int:
 
 
 def measure(
-    plan: dict[str, Any], population: str, seconds: float, emulator_threads: int, stall_s: float = 0.0
+    plan: dict[str, Any],
+    population: str,
+    seconds: float,
+    emulator_threads: int,
+    stall_s: float = 0.0,
+    note: Callable[[str], object] = lambda _: None,
 ) -> dict[str, float]:
     """Train a population for a few seconds, with a small replay, and throw the result away.
 
@@ -219,6 +226,8 @@ def measure(
         How long to look.
     emulator_threads, stall_s
         As in `perform`.
+    note
+        Called with the reason before this process is killed because it hangs.
 
     Returns
     -------
@@ -226,7 +235,9 @@ def measure(
         ``agent_steps_per_second`` of all its runs together, updates included, logs and checkpoints not;
         ``bytes_per_transition`` of a checkpointed replay.
     """
-    with watched(stall_s, lambda _: None) as alive:
+    with watched(
+        stall_s, lambda reason: note(f"the rate was not measured: its process {reason} (--stall-min)")
+    ) as alive:
         return _measure(plan, population, seconds, emulator_threads, alive)
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 from typing import IO, Any
 
-from gramian.study.work import FUNCTIONS, one_line
+from gramian.study.work import FUNCTIONS, measure, one_line
 
 
 def main() -> int:
@@ -27,8 +27,11 @@ def main() -> int:
             working.set()
             if ended.is_set():  # nobody waits for it any more
                 return 0
+            function, arguments = FUNCTIONS[request["function"]], request["arguments"]
+            if function is measure:  # if it hangs, nobody but the thread that ends this process can answer
+                arguments["note"] = lambda reason: print(json.dumps({"complaint": reason}), file=replies, flush=True)
             try:
-                reply = {"result": FUNCTIONS[request["function"]](**request["arguments"])}
+                reply = {"result": function(**arguments)}
             except Exception as error:
                 reply = {"complaint": one_line(error)}
             except KeyboardInterrupt:
