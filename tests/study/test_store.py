@@ -305,6 +305,19 @@ def test_planned_cells_carry_the_reason_of_their_populations_failure(tmp_path):
     assert read_planned(tmp_path).cells == {("pong", "dqn", 0): "", ("pong", "dqn", 1): "out of memory"}
 
 
+def test_the_parts_of_a_study_are_planned_together(tmp_path):
+    for seed in (0, 1):
+        (tmp_path / f"part-{seed}" / "populations").mkdir(parents=True)
+        plan = {"title": "t", "populations": [{"id": "p000", "runs": [{"game": "pong", "arm": "dqn", "seed": seed}]}]}
+        (tmp_path / f"part-{seed}" / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "part-1" / "populations" / "p000.attempts.jsonl").write_text('{"event": "failed", "reason": "hung"}\n')
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "plan.json").write_text("somebody else's")
+    planned = read_planned(tmp_path)
+    assert planned.title == "t"
+    assert planned.cells == {("pong", "dqn", 0): "", ("pong", "dqn", 1): "hung"}
+
+
 @pytest.mark.parametrize("line", ["[]", "null", "3", '"failed"', '{"event": "fai'])
 def test_a_last_line_of_the_attempts_that_is_none_gives_no_reason(tmp_path, line):
     plan = {"populations": [{"id": "p000", "runs": [{"game": "pong", "arm": "dqn", "seed": 0}]}]}

@@ -222,7 +222,7 @@ class Planned:
 
 
 def read_planned(folder: str | Path) -> Planned:
-    r"""The plan in a study's folder; an empty one where there is none.
+    r"""The plan in a study's folder, or those of its parts in the folders below; an empty one where there is none.
 
     A population that failed says why in the last line of ``populations/<id>.attempts.jsonl``.
 
@@ -236,9 +236,23 @@ def read_planned(folder: str | Path) -> Planned:
     >>> read_planned(folder).cells
     {('pong', 'dqn', 0): ''}
     """
-    path = Path(folder) / "plan.json"
-    if not path.exists():
-        return Planned()
+    root = Path(folder)
+    paths = [root / "plan.json"]
+    if not paths[0].exists():
+        paths = [path for path in sorted(root.rglob("plan.json")) if (path.parent / "populations").is_dir()]
+    parts = [_read_plan(path) for path in paths]
+    titles, games, seeds = (
+        {getattr(part, name) for part in parts} for name in ("title", "evaluation_games", "evaluation_seeds")
+    )
+    return Planned(
+        titles.pop() if len(titles) == 1 else "",
+        {cell: reason for part in parts for cell, reason in part.cells.items()},
+        games.pop() if len(games) == 1 else (),
+        seeds.pop() if len(seeds) == 1 else (),
+    )
+
+
+def _read_plan(path: Path) -> Planned:
     plan = _read_json(path)
     cells: dict[tuple[str, str, int], str] = {}
     try:
