@@ -1,5 +1,7 @@
 """Figures with many arms stay whole."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -75,3 +77,11 @@ def test_few_seeds_stand_in_the_place_of_an_interval(tmp_path, seeds, circles):
         np.testing.assert_allclose(drawn[0], (analysis.final["gram"] - analysis.final["dqn"])[:, 0])
     bars = [bar for bar in axes.collections for segment in bar.get_segments() if np.ptp(segment[:, 0]) > 0]
     assert bool(bars) == (not circles)
+
+
+@pytest.mark.parametrize(("frames", "marked"), [(4_000_000, False), (20_000_000, True)])
+def test_the_papers_scores_stand_beside_runs_of_the_papers_length_alone(seven_arms, frames, marked):
+    analysis = replace(seven_arms, horizon=np.full(len(seven_arms.games), float(frames)))
+    legend = [text.get_text() for text in figures.learning_curves(analysis).legends[0].get_texts()]
+    assert ("paper, final" in legend) == marked
+    assert "Dopamine DQN (Adam)" in legend

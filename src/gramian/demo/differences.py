@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -120,13 +121,11 @@ def paired(what: str, one: ArrayLike, other: ArrayLike, tells: str = "") -> Diff
 def kept(path: Path, key: Mapping[str, Any], work: Callable[[], Experiment]) -> Experiment:
     """What ``work`` gives, or what it gave when it was last done for the same ``key``: the file ``path`` holds it."""
     wanted = json.loads(json.dumps(key))
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError):  # where there is no file, or half of one, it is made
         saved = json.loads(path.read_text(encoding="utf-8"))
         if saved["key"] == wanted:
             found = saved["experiment"]
             return Experiment(found["title"], tuple(Difference(**row) for row in found["differences"]), found["levels"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not done yet, or cut short: it is done again
     made = work()
     replace_text(path, json.dumps({"key": wanted, "experiment": asdict(made)}, ensure_ascii=False, indent=1) + "\n")
     return made

@@ -41,6 +41,8 @@ PANELS = (
     "held_out.feature_rank",
 )  # fmt: skip
 """Metrics of the figure of one game; the first six are the paper's."""
+NEARLY = 0.9
+"""A run of this share of the paper's frames is as long as the paper's: its last episode may be cut off."""
 
 
 def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path]:
@@ -82,15 +84,19 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
 
 
 def learning_curves(analysis: Analysis) -> Figure:
-    """All games as one grid of panels, with the paper's final scores and Dopamine's curves."""
+    """All games as one grid of panels, with Dopamine's curves, and the paper's final scores if runs are as long."""
     styles = _shown_styles(analysis)
+    as_long = [
+        reference.atari(game) is not None and frames >= NEARLY * reference.PAPER_FRAMES
+        for game, frames in zip(analysis.games, analysis.horizon, strict=True)
+    ]
 
     def draw(axes: Axes, at: int) -> None:
         game, frames = analysis.games[at], analysis.grid(at)
         for number, (arm, style) in enumerate(styles.items()):
             _line(axes, frames, _at(analysis.curve_intervals[arm], at), style, shift=number / len(styles))
         row = reference.atari(game)
-        if row is not None:
+        if row is not None and as_long[at]:
             for arm in styles:
                 column = reference.PAPER_ARMS.get(kind_of(arm))
                 if column:
@@ -106,10 +112,11 @@ def learning_curves(analysis: Analysis) -> Figure:
 
     extra = []
     if any(reference.atari(game) for game in analysis.games):
-        extra = [
-            Line2D([], [], color="black", linewidth=0.6, alpha=0.6, label="Dopamine DQN (Adam)"),
-            Line2D([], [], color="black", marker="o", markerfacecolor="none", linestyle="", label="paper, final"),
-        ]
+        extra.append(Line2D([], [], color="black", linewidth=0.6, alpha=0.6, label="Dopamine DQN (Adam)"))
+    if any(as_long):
+        extra.append(
+            Line2D([], [], color="black", marker="o", markerfacecolor="none", linestyle="", label="paper, final")
+        )
     return _grid(analysis, styles, draw, analysis.axis_words, extra)
 
 

@@ -52,7 +52,7 @@ def watched(limit_s: float, note: Callable[[str], object]) -> Iterator[Callable[
             faulthandler.dump_traceback_later(limit_s, exit=True, file=2)
             seen, silent = beats, silent + 1 if beats == seen else 0
             if silent == LOOKS:
-                _end(f"made no step for {limit_s / 60:g} minutes", note)
+                _end(f"made no step for {limit_s / 60:g} minute{'' if limit_s == 60 else 's'}", note)
         faulthandler.cancel_dump_traceback_later()
 
     if not 0 < limit_s < threading.TIMEOUT_MAX:
