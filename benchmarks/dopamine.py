@@ -342,6 +342,8 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
         panel.plot(
             [one.million_frames for one in own], [one.mean_return for one in own], color=OURS, linewidth=0.5, alpha=0.6
         )
+    panel.margins(y=0.25)
+    panel.set_ylim(panel.get_ylim())  # by the runs: the interval of two of them may be ten times as wide
     for style, color, marker, values in (
         ("--", THEIRS, "s", [(row.dopamine_mean, row.dopamine_low, row.dopamine_high) for row in rows]),
         ("-", OURS, "o", [(row.mean, row.low, row.high) for row in rows]),
@@ -349,6 +351,8 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
         mean, low, high = (np.array(part) for part in zip(*values, strict=True))
         known = np.isfinite(low)
         panel.plot(at, mean, style, color=color, marker=marker, markersize=4)
+        if known.sum() == 1:
+            panel.vlines(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=8)
         panel.fill_between(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=0)
     strange = [row for row in rows if row.outside]
     panel.plot(
