@@ -1,11 +1,16 @@
+import gc
 import shutil
+import weakref
+from functools import partial
 
 import pytest
 import torch
+from torch._dynamo import config as dynamo
+from torch._dynamo.exc import FailOnRecompileLimitHit
 from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile
 
-from gramian.deep.graphs import compiler_options
+from gramian.deep.graphs import compile_whole, compiler_options
 from tests.deep.test_learner_on_devices import DEVICES
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler")
@@ -61,3 +66,48 @@ def test_the_processes_that_compile_for_a_gpu_are_not_woken():
 def test_without_these_options_the_pools_would_be_asked(device):
     with pytest.raises(Exception, match="Pooled"):
         compile_and_run(device, {})
+
+
+class Population:
+    """Tensors that stay where they are, and a function of them: as a pipeline has it, at sizes of its own."""
+
+    def __init__(self, size, device):
+        self.values, self.total = torch.linspace(0, 1, size, device=device), torch.zeros((), device=device)
+
+    def add_up(self, sign):
+        self.total.copy_(sign * self.values.sin().sum())
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_populations_one_after_another_are_all_compiled(device):
+    with dynamo.patch(recompile_limit=1):
+        for size in (3, 5, 9):
+            population = Population(size, device)
+            compile_whole(partial(population.add_up, 2.0))()
+            torch.testing.assert_close(population.total, 2.0 * population.values.sin().sum())
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_with_the_same_code_the_second_population_would_be_refused(device):
+    torch.compiler.reset()
+    first, second = (
+        torch.compile(partial(Population(size, device).add_up, 2.0), fullgraph=True, dynamic=False) for size in (3, 5)
+    )
+    with dynamo.patch(recompile_limit=1):
+        first()
+        with pytest.raises(FailOnRecompileLimitHit):
+            second()
+
+
+@needs_compiler
+@pytest.mark.parametrize("device", DEVICES)
+def test_what_is_compiled_goes_with_its_population(device):
+    population = Population(7, device)
+    work = compile_whole(partial(population.add_up, 2.0))
+    work()
+    gone = weakref.ref(population.values)
+    del population, work
+    gc.collect()
+    assert gone() is None

@@ -59,6 +59,21 @@ def compiler_options(*, tuned: bool) -> dict[str, str | int | bool | Callable[..
     return {"compile_threads": 1} if tuned else {"compile_threads": 1, "triton.autotune_pointwise": False}
 
 
+def compile_whole(function: Callable[[], object], *, tuned: bool = True) -> Callable[[], object]:
+    """``function`` compiled as one graph, beside all that was compiled before.
+
+    Dynamo keeps what it has compiled with the code of a function, and with the same code refuses a ninth graph. Who
+    trains one population after another would come to that: their functions are the same, and the tensors in them are
+    others. So every graph has code of its own, which goes when the graph goes.
+    """
+
+    def whole() -> object:
+        return function()
+
+    whole.__code__ = whole.__code__.replace()  # a copy
+    return torch.compile(whole, fullgraph=True, dynamic=False, options=compiler_options(tuned=tuned))
+
+
 def record(
     function: Callable[[], object],
     changed: Sequence[Tensor],
@@ -85,8 +100,7 @@ def record(
     bring, take
         Copies from and to page-locked memory of the host, before and after the function; they are recorded as they are.
     """
-    options = compiler_options(tuned=tuned)
-    work = torch.compile(function, fullgraph=True, dynamic=False, options=options) if compiled else function
+    work = compile_whole(function, tuned=tuned) if compiled else function
 
     def run() -> None:
         bring()
