@@ -134,8 +134,11 @@ class Effect:
     >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
     >>> gain, beyond = Known(Number(-314.0, -344.0, -287.0)), Known(Number(1.0, -13.0, 15.0))
     >>> rule = Effect("steps less plain", gain, "falls", beyond_label="steps less the control", beyond=beyond)
-    >>> rule.judge(Tables(Path("results"))).verdict, len(rule.quantities())
+    >>> tables = Tables(Path("results"))
+    >>> rule.judge(tables).verdict, len(rule.quantities())
     ('confounded', 2)
+    >>> rule.preliminary(tables)[1]
+    ('steps less the control', '1 [−13, 15]')
     """
 
     label: str
