@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from gramian.claims import Tables, judge, load_ledger, page
+from gramian.claims.rules import Effect
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.representation import tables
@@ -151,13 +152,42 @@ def test_sparser_features_are_not_denser_with_or_without_the_control(tmp_path):
     assert found.numbers[1][1] == "not run"
 
 
+GROWTHS = [
+    # shares of the norm and of the TD error, and whether it is mainly the norm and not the TD error
+    ([0.8, 0.82, 0.81], [0.1, 0.12, 0.11], "reproduced", "reproduced"),
+    ([0.8, 0.82, 0.81], [0.6, 0.62, 0.61], "reproduced", "not reproduced"),
+    ([0.8, 0.82, 0.81], [0.47, 0.5, 0.53], "reproduced", "not reproduced"),
+    ([0.8, 0.82, 0.81], [0.82, 0.8, 0.81], "confounded", "not reproduced"),
+    ([0.2, 0.22, 0.21], [0.1, 0.12, 0.11], "not reproduced", "reproduced"),
+]
+
+
+@pytest.mark.parametrize(("norm", "td_error", "mainly", "not_the_td_error"), GROWTHS)
 @pytest.mark.parametrize(
-    ("td_error", "expected"), [([0.1, 0.12, 0.11], "reproduced"), ([0.82, 0.8, 0.81], "confounded")]
+    ("table", "setting"),
+    [
+        ("atari/measures.csv", "Seaquest, 20M frames"),
+        ("atari/measures.csv", "Seaquest, 4M frames"),
+        ("minatar/features.csv", "MinAtar Seaquest, 1M frames"),
+    ],
 )
-def test_the_norm_must_account_for_more_of_the_growth_than_the_td_error(td_error, expected, tmp_path):
-    values = {("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81], ("dqn", "growth_share_td_error"): td_error}
-    measures(tmp_path / "atari/measures.csv", values)
-    assert judged("gradient-growth", tmp_path).verdict == expected
+def test_the_norm_and_the_td_error_have_verdicts_of_their_own(
+    table, setting, norm, td_error, mainly, not_the_td_error, tmp_path
+):
+    values = {("dqn", "growth_share_feature_norm"): norm, ("dqn", "growth_share_td_error"): td_error}
+    if table == "atari/measures.csv":
+        measures(tmp_path / table, values, agent_steps=5_000_000 if "20M" in setting else 1_000_000)
+    else:
+        logs = ("head_gradient", "feature_norm", "td_error")
+        features(tmp_path / table, values | {("dqn", f"growth_log_{name}"): [1.0, 1.1, 0.9] for name in logs})
+    assert judged("gradient-growth", tmp_path, f"{setting}: mainly").verdict == mainly
+    assert judged("gradient-growth", tmp_path, f"{setting}: not").verdict == not_the_td_error
+
+
+def test_no_effect_but_that_of_the_td_error_is_judged_without_a_control():
+    effects = [part for claim in CLAIMS.values() for part in claim.parts if isinstance(part.rule, Effect)]
+    alone = {part.setting.partition(": ")[2] for part in effects if part.rule.beyond is None}
+    assert alone == {"not the TD error"}
 
 
 @pytest.mark.parametrize("arm", ["dqn", "gram:1", "norm"])
@@ -213,30 +243,52 @@ def features(path, values, *, game="minatar/seaquest", frames=1_000_000):
     write(path, rows)
 
 
-SPARSITY = "held_out_sparsity"
-BESIDE = ("held_out_effective_rank", "held_out_mean_abs_correlation", "held_out_dormant_share_0.025")
-
-
 @pytest.mark.parametrize(
     ("matched", "expected"), [([0.7, 0.71, 0.69], "reproduced"), ([0.3, 0.31, 0.29], "confounded")]
 )
 def test_features_of_minatars_seaquest_are_judged_at_equal_norm(matched, expected, tmp_path):
-    values = {("dqn", SPARSITY): [0.7, 0.71, 0.72], ("gram", SPARSITY): [0.3, 0.31, 0.32]}
-    values |= {("norm (matched)", SPARSITY): matched, ("norm", SPARSITY): [0.7, 0.7, 0.7]}
-    values |= {(arm, name): [0.1, 0.2, 0.3] for arm in ("dqn", "gram", "norm (matched)") for name in BESIDE}
-    features(tmp_path / "minatar/features.csv", values)
+    played = {"dqn": [0.7, 0.71, 0.72], "gram": [0.3, 0.31, 0.32], "norm (matched)": matched, "norm": [0.7, 0.7, 0.7]}
+    minatar_sparsity(tmp_path, played)
     found = judged("denser-features", tmp_path, "MinAtar Seaquest")
     assert found.verdict == expected
-    assert found.numbers[-1] == ("runs behind it", "one game, 3 seeds, 1,000,000 frames")
+    assert found.numbers[-1] == ("runs behind it", "one game, 3 seeds, 1,000,000 agent steps")
 
 
-def test_the_growth_of_minatars_gradients_is_judged_by_the_shares_of_the_same_runs(tmp_path):
-    shares = {"feature_norm": [0.8, 0.82, 0.78], "td_error": [0.2, 0.22, 0.18]}
-    values = {("dqn", f"growth_share_{name}"): found for name, found in shares.items()}
-    logs = ("head_gradient", "feature_norm", "td_error")
-    values |= {("dqn", f"growth_log_{name}"): [1.0, 1.1, 0.9] for name in logs}
-    features(tmp_path / "minatar/features.csv", values)
-    assert judged("gradient-growth", tmp_path, "MinAtar Seaquest").verdict == "reproduced"
+def minatar_sparsity(folder, played, **options):
+    values = {(arm, "sparsity"): found for arm, found in played.items()}
+    measures(folder / "minatar/measures.csv", values, game="minatar/seaquest", agent_steps=1_000_000, **options)
+
+
+def test_density_is_judged_by_states_in_play_and_the_held_out_ones_stand_beside(tmp_path):
+    minatar_sparsity(
+        tmp_path, {"dqn": [0.7, 0.71, 0.72], "gram": [0.3, 0.31, 0.32], "norm (matched)": [0.7, 0.71, 0.69]}
+    )
+    sparser = {"dqn": [0.3, 0.31, 0.32], "gram": [0.7, 0.71, 0.72], "norm (matched)": [0.3, 0.31, 0.29]}
+    features(tmp_path / "minatar/features.csv", {(arm, "held_out_sparsity"): v for arm, v in sparser.items()})
+    entry = judge(CLAIMS["denser-features"], Tables(tmp_path))
+    found = entry.judgements[-1]
+    assert found.verdict == "reproduced"
+    assert dict(found.numbers)["sparsity on held-out states with the penalty less that without"].startswith("0.4")
+    assert "was settled when both numbers were known" in page([entry])
+
+
+def test_a_table_that_decides_nothing_may_be_missing(tmp_path):
+    minatar_sparsity(
+        tmp_path, {"dqn": [0.7, 0.71, 0.72], "gram": [0.3, 0.31, 0.32], "norm (matched)": [0.7, 0.71, 0.69]}
+    )
+    found = judged("denser-features", tmp_path, "MinAtar Seaquest")
+    assert found.verdict == "reproduced"
+    assert dict(found.numbers)["sparsity on held-out states with the penalty less that without"] == "–"
+
+
+def test_preliminary_numbers_have_the_control_beside_them(tmp_path):
+    minatar_sparsity(tmp_path, {"dqn": [0.7, 0.72], "gram": [0.3, 0.31], "norm (matched)": [0.3, 0.32]})
+    found = judged("denser-features", tmp_path, "MinAtar Seaquest")
+    assert (found.verdict, found.reason) == ("not yet run", "2 seeds, where a verdict takes 3")
+    assert [label for label, _ in found.numbers[:2]] == [
+        "sparsity with the penalty less that without",
+        "sparsity with the penalty less that of `norm` at equal feature norm",
+    ]
 
 
 @pytest.mark.parametrize(("matched", "expected"), [(0.3, "reproduced"), (0.6, "confounded")])
@@ -284,12 +336,22 @@ def test_features_of_the_short_study_of_atari_are_judged_at_equal_norm(claim, me
     assert judged(claim, tmp_path, f"Seaquest, 4M frames{setting}").verdict == expected
 
 
-def test_the_growth_of_gradients_is_judged_in_the_short_study_of_atari_too(tmp_path):
-    shares = {"growth_share_feature_norm": [0.8, 0.82, 0.81], "growth_share_td_error": [0.1, 0.12, 0.11]}
-    measures(
-        tmp_path / "atari/measures.csv", {("dqn", name): found for name, found in shares.items()}, agent_steps=1_000_000
-    )
-    assert judged("gradient-growth", tmp_path, "Seaquest, 4M").verdict == "reproduced"
+def test_the_page_says_which_tables_it_reads_and_what_they_still_lack(tmp_path):
+    scores(tmp_path / "atari/scores.csv", FOUR | {"norm (matched)": 0.3}, games=4, frames=4_000_000)
+    written = page([judge(CLAIMS[name], Tables(tmp_path)) for name in ("forty-of-49", "median-score")])
+    readers = "[forty-of-49](#forty-of-49), [median-score](#median-score)"
+    assert f"| `results/atari/scores.csv` | there | {readers} | 49 Atari games, 20M frames |" in written
+    lacking = "| `results/minatar/scores.csv` | awaited | [forty-of-49](#forty-of-49) | five MinAtar games, 1M frames |"
+    assert lacking in written
+
+
+def test_a_table_that_has_all_its_runs_awaits_none(tmp_path):
+    scores(tmp_path / "atari/scores.csv", {"gram": 0.6, "decor": 0.6}, seeds=3)
+    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, frames=1_000_000)
+    written = page([judge(CLAIMS["gram-scores-like-decor"], Tables(tmp_path))])
+    reader = "[gram-scores-like-decor](#gram-scores-like-decor)"
+    for name in ("atari", "minatar"):
+        assert f"| `results/{name}/scores.csv` | there | {reader} | – |" in written
 
 
 def test_two_arms_of_the_same_seeds_are_compared_by_pairs(tmp_path):

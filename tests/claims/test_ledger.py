@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gramian.claims import Tables, judge, load_ledger, page
-from gramian.claims.rules import Statements
+from gramian.claims.rules import VERDICTS, Statements
 from gramian.cli import main
 from gramian.errors import UserError
 
@@ -99,6 +99,26 @@ def test_mountain_car_needs_a_gain_and_one_beyond_the_control(pairing, beyond, e
         fields = dict(zip(("difference", "low", "high"), map(str, numbers), strict=True))
         edit(results / CONTRASTS, {"copies": "1", "question": question}, fields)
     assert verdict("mountain-car-gain", results) == expected
+
+
+@pytest.mark.parametrize(
+    ("beyond", "ending"),
+    [
+        ((-30, -70, 10), "an interval that reaches to both sides: nothing was found beyond the control"),
+        ((30, 10, 50), "on the other side of 0: the control shows more of it"),
+    ],
+)
+def test_what_is_confounded_says_what_was_found_and_no_more(beyond, ending, results):
+    fields = dict(zip(("difference", "low", "high"), map(str, beyond), strict=True))
+    edit(results / CONTRASTS, {"copies": "1", "question": "beyond the norm penalty"}, fields)
+    found = judge(CLAIMS["mountain-car-gain"], Tables(results)).judgements[0]
+    assert found.verdict == "confounded"
+    assert found.reason.endswith(ending)
+
+
+def test_no_page_reads_a_difference_that_was_not_found_as_none():
+    assert "no proof that there is none" in VERDICTS["confounded"]
+    assert "not due to decorrelation" not in page([judge(claim, Tables(ROOT / "results")) for claim in CLAIMS.values()])
 
 
 def test_the_gain_with_copies_must_exceed_that_without(results):

@@ -1,5 +1,6 @@
 """Every command in README and docs is one that works: it is parsed here, and run in its quick form."""
 
+import itertools
 import os
 import re
 import shlex
@@ -14,7 +15,7 @@ import pytest
 import tyro
 
 from gramian.cli import COMMANDS, _load, main
-from tests.docs.pages import PAGES, ROOT, commands, name, shell_lines
+from tests.docs.pages import PAGES, ROOT, blocks, commands, name, shell_lines
 
 REGISTRY = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
 STORIES = REGISTRY["stories"]
@@ -84,6 +85,33 @@ def test_every_option_in_the_pages_is_one_that_the_command_has(line):
     (options,) = kinds
     default = options.defaults(arguments) if hasattr(options, "defaults") else None
     tyro.cli(options, args=arguments, default=default)
+
+
+SELF_CONTAINED = [
+    pytest.param(shell_lines(f"```bash\n{block}```"), id=f"{page}-{number}")
+    for page in ("claims.md", "results.md")
+    for number, block in enumerate(blocks((ROOT / "docs" / page).read_text(encoding="utf-8"), "bash"))
+]
+SHIPPED = {study.stem for study in (ROOT / "src" / "gramian" / "studies").glob("*.toml")}
+
+
+@pytest.mark.parametrize("lines", SELF_CONTAINED)
+def test_a_block_of_commands_reads_what_the_repository_has_or_an_earlier_one_of_its_lines_makes(lines):
+    made = set()
+    for line in (line for line in lines if line.startswith("gramian ")):
+        command, arguments = gramian_command(shlex.split(line)[1:])
+        for word in itertools.takewhile(lambda word: not word.startswith("--"), arguments):
+            is_made = any(word == folder or word.startswith(f"{folder}/") for folder in made)
+            is_there = (ROOT / word).is_file() or (command == "study run" and word in SHIPPED)
+            assert is_made or is_there, line
+        made |= {arguments[i + 1] for i, word in enumerate(arguments) if word == "--out"}
+
+
+@pytest.mark.parametrize("lines", SELF_CONTAINED)
+def test_no_command_of_a_block_writes_over_what_another_has_written(lines):
+    outs = [re.findall(r"--(?:out|csv) (\S+)", line) for line in lines]
+    written = [out for found in outs for out in found]
+    assert len(written) == len(set(written))
 
 
 @pytest.mark.parametrize("line", [line for line in FOUND if line.startswith("make ")])

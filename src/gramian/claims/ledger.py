@@ -59,6 +59,8 @@ class Part:
     """Where a table has the number of its processes, runs, cases or sizes."""
     command: str
     """What makes its tables, a command a line."""
+    note: str
+    """What is to be said of its numbers, whatever they are."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,11 @@ class Claim:
     """Numbers that need no run of ours."""
     parts: tuple[Part, ...]
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All that its parts read, each once."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.tables))
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -90,6 +97,8 @@ class Entry:
     judgements: list[Judgement]
     """Of each part."""
     beside: list[tuple[str, str]]
+    absent: tuple[str, ...]
+    """Its tables that are not there."""
 
 
 def load_ledger(text: str | None = None) -> list[Claim]:
@@ -127,7 +136,8 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     verdict = next(verdict for verdict in HARDEST_FIRST if verdict in counting)
     values = {name: shown(quantity.number(tables).value) for name, quantity in claim.ran_values.items()}
     beside = [(label, str(quantity.number(tables))) for label, quantity in claim.beside]
-    return Entry(claim, verdict, claim.ran.format(**values), judgements, beside)
+    absent = tuple(name for name in claim.tables if not (tables.folder / name).is_file())
+    return Entry(claim, verdict, claim.ran.format(**values), judgements, beside, absent)
 
 
 def _judge(part: Part, tables: Tables) -> Judgement:
@@ -153,8 +163,8 @@ def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
         if lacking.keys() - {"seeds"}:
             return Judgement("not yet run", _where(lacking), [])  # numbers of fewer games or frames: another setting's
         if lacking:
-            label, number = getattr(part.rule, "label", ""), sampled[0].number(tables)
-            return Judgement("not yet run", _where(lacking), [(label, str(number)), *_also(part, tables), *behind])
+            numbers = [*part.rule.preliminary(tables), *_also(part, tables), *behind]
+            return Judgement("not yet run", _where(lacking), numbers)
     found = part.rule.judge(tables)
     numbers = [*found.numbers, *_also(part, tables), *behind]
     lacking = _lacking(part, {name: quantity.number(tables).value for name, quantity in part.counted.items()})
@@ -187,12 +197,13 @@ def _where(lacking: Mapping[str, tuple[str, str]]) -> str:
 
 
 def _also(part: Part, tables: Tables) -> list[tuple[str, str]]:
-    """What decides nothing, with a dash where the table has no number."""
+    """What decides nothing, with a dash where there is no number, or no row or table in a part that may lack them."""
+    missing = (MissingTableError, MissingRowsError, MissingNumberError) if part.awaited else MissingNumberError
     found = []
     for label, quantity in part.also:
         try:
             found.append((label, str(quantity.number(tables))))
-        except MissingNumberError:
+        except missing:
             found.append((label, "–"))
     return found
 
@@ -223,6 +234,7 @@ def _part(raw: dict[str, Any]) -> Part:
         "needs": raw.pop("needs", {}),
         "counted": {name: _quantity(spec) for name, spec in raw.pop("counted", {}).items()},
         "command": raw.pop("command", ""),
+        "note": raw.pop("note", ""),
     }
     for name in ours["needs"]:
         if name not in (*SAMPLED, *ours["counted"]):

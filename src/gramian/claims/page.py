@@ -9,15 +9,15 @@ from gramian.claims.rules import VERDICTS, Judgement
 
 
 def page(entries: Sequence[Entry]) -> str:
-    """The whole page: what the verdicts mean, an overview, a section for each claim, and what is awaited.
+    """The whole page: what the verdicts mean, an overview, a section for each claim, and the tables that are read.
 
     Examples
     --------
     >>> page([]).splitlines()[0]
     '# The claims of the paper'
     """
-    body = "\n".join([*_meanings(entries), *_overview(entries), *_sections(entries)])
-    return f"{_text('introduction.md')}\n{body}\n{_text('awaited.md')}"
+    body = "\n".join([*_meanings(entries), *_overview(entries), *_sections(entries), *_tables(entries)])
+    return f"{_text('introduction.md')}\n{body}\n{_text('tables.md')}"
 
 
 def _text(name: str) -> str:
@@ -62,10 +62,31 @@ def _part(part: Part, judgement: Judgement) -> Iterator[str]:
     aside = " This setting is not the paper's and does not count for the verdict above." if part.elsewhere else ""
     where = f"**{_capital(part.setting)}: {judgement.verdict}.** " if part.setting else ""
     early = " The numbers are preliminary." if judgement.verdict == "not yet run" and judgement.numbers else ""
-    yield from (f"{where}{_sentence(judgement.reason)}{early}{aside}", "")
+    note = f" {part.note}" if part.note and judgement.numbers else ""
+    yield from (f"{where}{_sentence(judgement.reason)}{early}{note}{aside}", "")
     if judgement.numbers:
         tables = ", ".join(f"`results/{name}`" for name in part.tables)
         yield from (*_numbers(judgement.numbers), "", f"From {tables}.", "")
+
+
+def _tables(entries: Sequence[Entry]) -> Iterator[str]:
+    """Every table that is read, by which claims, and the settings that it has too few runs for, or none."""
+    readers: dict[str, list[str]] = {}
+    awaited: dict[str, list[str]] = {}
+    for entry in entries:
+        for name in entry.claim.tables:
+            readers.setdefault(name, []).append(f"[{entry.claim.id}](#{entry.claim.id})")
+        for part, judgement in zip(entry.claim.parts, entry.judgements, strict=True):
+            if judgement.verdict == "not yet run":
+                for name in part.tables:
+                    awaited.setdefault(name, []).append(part.setting.partition(":")[0] or entry.claim.title)
+    absent = {name for entry in entries for name in entry.absent}
+    yield from ("## Tables", "")
+    yield from ("| table | is | read for | runs still awaited |", "| --- | --- | --- | --- |")
+    for name, claims in readers.items():
+        lacking = "; ".join(dict.fromkeys(awaited.get(name, ["–"])))
+        yield f"| `results/{name}` | {'awaited' if name in absent else 'there'} | {', '.join(claims)} | {lacking} |"
+    yield ""
 
 
 def _numbers(numbers: Sequence[tuple[str, str]]) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 What the rules have in common: an effect counts where its 95 % interval lies wholly on one side, and it is put down to
 decorrelation only where the arm also differs, with an interval of its own, from a control that has everything but the
-decorrelation.
+decorrelation. Where it does not, nothing was found beyond the control; that there is nothing would take more, a narrow
+interval (`Equivalent`).
 """
 
 import math
@@ -18,9 +19,9 @@ from gramian.errors import UserError
 
 Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated", "not yet run"]
 VERDICTS: dict[Verdict, str] = {
-    "reproduced": "we see what the paper says, and the control does not show the same",
+    "reproduced": "we see what the paper says, and more of it than in the control where it is judged against one",
     "not reproduced": "our interval does not lie on the paper's side; where it reaches to both, these runs cannot say",
-    "confounded": "the effect is there, but the control shows it too: it is not due to decorrelation",
+    "confounded": "the effect is there, but none was found beyond the control's; that is no proof that there is none",
     "false as stated": "a statement that the claim consists of fails",
     "not yet run": "no table, or one with too few runs, games, frames or cases, or without the control",
 }
@@ -53,6 +54,9 @@ class Rule(Protocol):
 
     def quantities(self) -> list[Quantity]:
         """What it looks at."""
+
+    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
+        """Its numbers where there are too few runs for a verdict."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,10 @@ class Statements:
         """None: statements are no numbers."""
         return []
 
+    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
+        """What the statements computed."""
+        return self.judge(tables).numbers
+
     def _holds(self, tables: Tables, row: Row) -> bool:
         verdict = tables.text(self.table, row, "verdict")
         if verdict not in HOLDS:
@@ -114,7 +122,8 @@ class Effect:
     """A number that must lie on the paper's side of ``null``, and beyond the control.
 
     ``beyond`` is the arm less the control; it must lie on that side of ``beyond_null``. The verdict is *reproduced*
-    where both do, *confounded* where the effect does and ``beyond`` does not, else *not reproduced*.
+    where both do, *confounded* where the effect does and ``beyond`` does not, else *not reproduced*. Where there is
+    nothing to confound the effect with, there is no control, and it alone decides.
 
     Examples
     --------
@@ -124,37 +133,48 @@ class Effect:
     >>> from pathlib import Path
     >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
     >>> gain, beyond = Known(Number(-314.0, -344.0, -287.0)), Known(Number(1.0, -13.0, 15.0))
-    >>> rule = Effect("steps less plain", gain, "steps less the control", beyond, "falls")
-    >>> rule.judge(Tables(Path("results"))).verdict, len(rule.quantities())
+    >>> rule = Effect("steps less plain", gain, "falls", beyond_label="steps less the control", beyond=beyond)
+    >>> tables = Tables(Path("results"))
+    >>> rule.judge(tables).verdict, len(rule.quantities())
     ('confounded', 2)
+    >>> rule.preliminary(tables)[1]
+    ('steps less the control', '1 [−13, 15]')
     """
 
     label: str
     effect: Quantity
-    beyond_label: str
-    beyond: Quantity
     direction: Literal["falls", "rises"]
     null: float = 0.0
+    beyond_label: str = ""
+    beyond: Quantity | None = None
     beyond_null: float = 0.0
 
     def judge(self, tables: Tables) -> Judgement:
         """Compare the intervals with ``null``."""
         effect = _known(self.label, self.effect, tables)
         if not _beyond(effect, self.null, self.direction):
-            numbers = [(self.label, str(effect)), *_if_there(self.beyond_label, self.beyond, tables)]
+            numbers = self.preliminary(tables)
             reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
             if effect.low <= self.null <= effect.high:
                 reason += ", and the interval reaches to both sides: these runs cannot say"
             return Judgement("not reproduced", reason, numbers)
+        if self.beyond is None:
+            reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
+            return Judgement("reproduced", reason, [(self.label, str(effect))])
         beyond = _known(self.beyond_label, self.beyond, tables)
         numbers = [(self.label, str(effect)), (self.beyond_label, str(beyond))]
         if _beyond(beyond, self.beyond_null, self.direction):
             return Judgement("reproduced", f"{self.label}: {effect}; {self.beyond_label}: {beyond}", numbers)
-        return Judgement("confounded", f"{self.label}: {effect}; but {self.beyond_label}: {beyond}", numbers)
+        reason = f"{self.label}: {effect}; but {self.beyond_label}: {beyond}{_behind(beyond, self.beyond_null)}"
+        return Judgement("confounded", reason, numbers)
 
     def quantities(self) -> list[Quantity]:
         """Effect and control."""
-        return [self.effect, self.beyond]
+        return [self.effect, *([self.beyond] if self.beyond else [])]
+
+    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
+        """The effect, and the control where it was run."""
+        return [(self.label, str(self.effect.number(tables))), *_if_there(self.beyond_label, self.beyond, tables)]
 
     def _claim(self) -> str:
         return f"is {'below' if self.direction == 'falls' else 'above'} {shown(self.null)}"
@@ -192,11 +212,16 @@ class Within:
         numbers.append((self.beyond_label, str(beyond)))
         if _beyond(beyond, self.beyond_null, "rises"):
             return Judgement("reproduced", f"{self.label}: {value}; {self.beyond_label}: {beyond}", numbers)
-        return Judgement("confounded", f"{self.label}: {value}; but {self.beyond_label}: {beyond}", numbers)
+        reason = f"{self.label}: {value}; but {self.beyond_label}: {beyond}{_behind(beyond, self.beyond_null)}"
+        return Judgement("confounded", reason, numbers)
 
     def quantities(self) -> list[Quantity]:
         """Value and control."""
         return [self.value, *([self.beyond] if self.beyond else [])]
+
+    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
+        """The value, and the control where it was run."""
+        return [(self.label, str(self.value.number(tables))), *_if_there(self.beyond_label, self.beyond, tables)]
 
 
 @dataclass(frozen=True)
@@ -224,6 +249,10 @@ class Equivalent:
         """The difference."""
         return [self.value]
 
+    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
+        """The difference."""
+        return [(self.label, str(self.value.number(tables)))]
+
 
 def _known(label: str, quantity: Quantity, tables: Tables) -> Number:
     """A number with both ends of its interval: a verdict takes nothing less."""
@@ -238,8 +267,17 @@ def _beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -
     return number.high < null if direction == "falls" else number.low > null
 
 
-def _if_there(label: str, quantity: Quantity, tables: Tables) -> list[tuple[str, str]]:
-    """A control that decides nothing any more is shown where it was run."""
+def _behind(beyond: Number, null: float) -> str:
+    """Where an interval lies that is not beyond the control: on both sides, or on the other one."""
+    if beyond.low <= null <= beyond.high:
+        return ", an interval that reaches to both sides: nothing was found beyond the control"
+    return f", on the other side of {shown(null)}: the control shows more of it"
+
+
+def _if_there(label: str, quantity: Quantity | None, tables: Tables) -> list[tuple[str, str]]:
+    """A control that decides nothing, or not yet, is shown where it was run."""
+    if quantity is None:
+        return []
     try:
         return [(label, str(quantity.number(tables)))]
     except (MissingRowsError, MissingNumberError):
