@@ -19,6 +19,7 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.command_line import Parser, new_folder
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
@@ -32,7 +33,7 @@ PRESETS = {"atari": "author", "minatar": "minatar"}
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options, with those that depend on others filled in."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("training", __doc__)
     parser.add_argument("--game", default="minatar/breakout", help="of Atari or MinAtar")
     parser.add_argument("--preset", help="default: author for Atari, minatar for MinAtar")
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
@@ -49,7 +50,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds of training before all measurements")
     parser.add_argument("--calibration", type=float, default=2.0, help="seconds for each number of threads, twice")
     parser.add_argument("--profile", choices=CLOCKS, help="also say where the time of a step goes")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the page and a CSV into it")
+    parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write the page and a CSV into it")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--scaling", action="store_true", help="rates of gramian as runs and cores grow")
     mode.add_argument("--steady", type=float, metavar="SECONDS", help="rate and memory of gramian over time, and the "
