@@ -24,6 +24,7 @@ from benchmarks.contestants import CONTESTANTS
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
 from benchmarks.workers import CLOCKS, say
+from gramian.deep.config import check_preset, load_preset
 from gramian.deep.games import find_game
 from gramian.errors import UserError, WorkFailed
 from gramian.files import output_folder, replace_text
@@ -63,6 +64,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     if game.kind not in PRESETS:
         raise UserError(f"'{game.name}' cannot be measured here; choose a game of Atari or MinAtar")
     options.preset = options.preset or PRESETS[game.kind]
+    check_preset(options.preset, game.kind)
     for name in ("repeats", "envs_per_run", "cores_at"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name.replace('_', '-')} is {getattr(options, name)}; it must be at least 1")
@@ -83,7 +85,15 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.capacity = 20_000 if options.capacity is None else options.capacity
     elif options.prefill is None:
         options.prefill = 2_000
-    _ = grown(options, options.populations[0]).settings  # refuses a preset or sizes that no process could work with
+    work = grown(options, options.populations[0])
+    least = load_preset(options.preset).n_step * options.envs_per_run
+    if work.capacity <= least:
+        raise UserError(f"--capacity is {work.capacity}; it must be more than {least}, n_step for each environment")
+    if work.prefill_agent_steps < least:
+        raise UserError(
+            f"--prefill is {work.prefill_agent_steps}; it must be at least {least}, n_step for each environment"
+        )
+    _ = work.settings  # refuses what no process could work with
     return options
 
 
