@@ -55,6 +55,9 @@ def test_a_preset_of_ones_own_that_sets_no_emulator_is_for_all_games(tmp_path):
     check_preset(str(preset), "minatar")
     with pytest.raises(UserError, match=r"for games of minatar, not of atari"):
         check_preset(str(preset), "atari")
+    preset.write_text("[environment.atarii]\nframe_skip = 4\n")
+    with pytest.raises(UserError, match="did you mean 'atari'"):
+        check_preset(str(preset), "atari")
 
 
 def test_the_settled_readings_of_the_presets():

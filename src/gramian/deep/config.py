@@ -260,7 +260,7 @@ def check_preset(name: str, kind: Kind) -> None:
     Raises
     ------
     UserError
-        If it was, or if there is no such preset.
+        If it was, or where `load_preset` raises one.
 
     Examples
     --------
@@ -270,6 +270,7 @@ def check_preset(name: str, kind: Kind) -> None:
     ...
     gramian.errors.UserError: preset 'author' is for games of atari, not of minatar; choose minatar or smoke
     """
+    load_preset(name)  # complains first of a table that no emulator has
     kinds = _preset_kinds(name)
     if kinds and kind not in kinds:
         fitting = [preset for preset in preset_names() if kind in _preset_kinds(preset)]
