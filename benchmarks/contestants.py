@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramian.deep.arms import parse_arm
 from gramian.deep.config import Config, RunSpec, Settings, load_preset
-from gramian.deep.games import find_game
+from gramian.deep.games import Kind, find_game
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -143,7 +143,8 @@ class StableBaselines:
 
         settings = work.settings
         atari = find_game(work.game).kind == "atari"
-        network = _nature_policy(settings) if atari else _minatar_policy(settings)
+        network = (_nature_policy if atari else _minatar_policy)(_features_dim(work))
+        _round_as_told(settings)
         self._prefill = settings.prefill_agent_steps
         self._period = settings.update_period_agent_steps
         self.model = DQN(
@@ -198,11 +199,25 @@ class StableBaselines:
         ]
 
 
-def _nature_policy(settings: Settings) -> dict[str, Any]:
-    return {"net_arch": [], "features_extractor_kwargs": {"features_dim": settings.features_dim}}
+def _features_dim(work: Workload) -> int:
+    """Width of the features: the preset's, or the network's own where it names none."""
+    from gramian.deep.trainer import FEATURES, NETWORKS
+
+    return work.settings.features_dim or FEATURES[NETWORKS[find_game(work.game).kind]]
 
 
-def _minatar_policy(settings: Settings) -> dict[str, Any]:
+def _round_as_told(settings: Settings) -> None:
+    """Let a GPU round a peer's products as it rounds ours."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = settings.tf32
+
+
+def _nature_policy(features_dim: int) -> dict[str, Any]:
+    return {"net_arch": [], "features_extractor_kwargs": {"features_dim": features_dim}}
+
+
+def _minatar_policy(features_dim: int) -> dict[str, Any]:
     import torch
     from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
@@ -222,7 +237,7 @@ def _minatar_policy(settings: Settings) -> dict[str, Any]:
         "net_arch": [],
         "normalize_images": False,
         "features_extractor_class": Body,
-        "features_extractor_kwargs": {"features_dim": settings.features_dim},
+        "features_extractor_kwargs": {"features_dim": features_dim},
     }
 
 
@@ -236,8 +251,9 @@ class Plain:
         from benchmarks.plain_dqn import PlainDQN
 
         settings = work.settings
+        _round_as_told(settings)
         self.agent = PlainDQN(
-            make_game(work.game, settings, seed=0), settings, settings.features_dim, 0, torch.device(work.device)
+            make_game(work.game, settings, seed=0), settings, _features_dim(work), 0, torch.device(work.device)
         )
 
     def fill(self) -> None:
@@ -408,6 +424,40 @@ CONTESTANTS: dict[str, Entry] = {
     "emulator": Entry(emulator, "emulator alone", _GAMES, True, False),
     "environments": Entry(our_environments, "gramian's environments alone", _GAMES, True, False),
 }
+
+
+PEERS = ("sb3", "sb3-lean", "plain")
+"""Contestants that learn and are not ours."""
+PEER_VALUES = {
+    "loss": "huber",
+    "layer_norm": False,
+    "n_step": 1,
+    "double_q": False,
+    "weight_decay": 0.0,
+    "max_grad_norm": 0.0,
+}
+"""The only values of some settings that the peers know."""
+
+
+def beyond_peers(settings: Settings, kind: Kind) -> list[str]:
+    """What of a preset the peers do not implement: names and values.
+
+    Examples
+    --------
+    >>> beyond_peers(load_preset("author"), "atari")
+    []
+    >>> beyond_peers(load_preset("dopamine"), "atari")
+    ['network dopamine', 'loss squared']
+    """
+    from gramian.deep.trainer import NETWORKS
+
+    odd: dict[str, object] = {} if settings.network in ("auto", NETWORKS[kind]) else {"network": settings.network}
+    odd |= {name: getattr(settings, name) for name, own in PEER_VALUES.items() if getattr(settings, name) != own}
+    if kind == "atari" and settings.environment.atari.fire_reset:
+        odd["fire_reset"] = True
+    if kind == "minatar" and settings.clip_rewards:
+        odd["clip_rewards"] = True
+    return [f"{name} {str(value).lower()}" for name, value in odd.items()]
 
 
 def missing(contestant: str, kind: str) -> str:

@@ -17,7 +17,6 @@ Run ``gramian study run dopamine --out runs/dopamine``, then
 ``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name them all.
 """
 
-import argparse
 import csv
 import math
 import sys
@@ -32,6 +31,7 @@ import scipy.stats
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from benchmarks.command_line import Parser, check_file, new_folder, new_picture
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report import reference
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 ITERATION_FRAMES = 1_000_000
 """Of Dopamine: 250,000 agent steps of four frames."""
 ARM, PRESET = "dqn", "dopamine"
+FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png")
+"""Table, runs, page and figure."""
 OURS, THEIRS, OUTSIDE = "#0072b2", "#5f6670", "#c44500"
 """Colours of the figure."""
 
@@ -369,16 +371,17 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
 def write(rows: Sequence[Row], runs: Sequence[Run], page: str, out: Path, figure: Path | None = None) -> None:
     """Write the table as CSV and Markdown, our runs one by one, and the figure."""
     folder = output_folder(out)
-    picture = figure or folder / "dopamine.png"
+    table, single_runs, text, own_picture = (folder / name for name in FILES)
+    picture = figure or own_picture
     output_folder(picture.parent)
-    _write_csv(folder / "dopamine.csv", [field.name for field in fields(Row)], (asdict(row) for row in rows))
+    _write_csv(table, [field.name for field in fields(Row)], (asdict(row) for row in rows))
     whole = ("game", "seed", "state", "commit", "device")
     _write_csv(
-        folder / "dopamine-runs.csv",
+        single_runs,
         [*whole, *(field.name for field in fields(Iteration))],
         ({name: getattr(run, name) for name in whole} | asdict(one) for run in runs for one in run.iterations),
     )
-    replace_text(folder / "dopamine.md", page)
+    replace_text(text, page)
     with replacing(picture) as temporary:
         draw(rows, runs).savefig(temporary, dpi=130, format="png")
 
@@ -392,14 +395,18 @@ def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, and write it where a folder is named; the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("dopamine", __doc__)
     parser.add_argument("studies", nargs="+", type=Path, metavar="STUDY", help="folders of the study dopamine")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write table, runs and figure into it")
-    parser.add_argument("--figure", type=Path, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png")
+    parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write table, runs and figure into it")
+    parser.add_argument(
+        "--figure", type=new_picture, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.figure and not options.out:
             raise UserError("--figure is written with the tables; name their folder by --out")
+        for name in FILES if options.out else ():
+            check_file(options.out / name)
         runs, notes = read_runs(options.studies)
         rows = compare(runs)
         if not rows:

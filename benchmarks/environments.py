@@ -6,13 +6,13 @@ them and cannot be played again. The ratio says what episodes that are a functio
 Run with ``python -m benchmarks.environments [--count 12] [--steps 2000] [--rounds 3]``.
 """
 
-import argparse
 import time
 from collections.abc import Callable
 
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 
+from benchmarks.command_line import Parser
 from gramian.deep.environments import Environments
 from gramian.deep.games import find_game
 
@@ -48,7 +48,7 @@ def ours(name: str, count: int, steps: int) -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("environments", __doc__)
     parser.add_argument("--count", type=int, default=12, help="environments")
     parser.add_argument("--steps", type=int, default=2000, help="steps of each")
     parser.add_argument("--rounds", type=int, default=3, help="repetitions, of which the median is printed")

@@ -6,17 +6,16 @@ The last column has Σ_i Var_i² with the variance (a mean square about the mean
 the formula as it reads, for features that are not centred.
 """
 
-import argparse
 import csv
 import io
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from benchmarks.command_line import Parser, new_file
 from benchmarks.precision import CASES, Penalty
 from gramian import covariance_penalty, gram_penalty
-from gramian.files import replace_text
+from gramian.files import output_folder, replace_text
 
 SAMPLES = (4, 32, 256)
 FEATURES = (2, 32, 512, 2048)
@@ -49,8 +48,8 @@ def _value_and_gradient(penalty: Penalty, features: Tensor, *, centered: bool) -
 
 def main() -> None:
     """Print one row for each kind of features, size and centring, or write them as CSV."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--csv", type=Path, help="write the rows to this file")
+    parser = Parser("equality", __doc__)
+    parser.add_argument("--csv", type=new_file, help="write the rows to this file")
     parser.add_argument("--quick", action="store_true", help="small sizes only")
     options = parser.parse_args()
     samples, features = (SAMPLES[:2], FEATURES[:2]) if options.quick else (SAMPLES, FEATURES)
@@ -67,6 +66,7 @@ def main() -> None:
                     table.writerow([case, n, d, "yes" if centered else "no", *found])
     print(text.getvalue(), end="")
     if options.csv:
+        output_folder(options.csv.parent)
         replace_text(options.csv, text.getvalue())
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.command_line import check_file
 from benchmarks.contestants import Workload
 from benchmarks.side_by_side import Row, heading, spread, workload
 from benchmarks.workers import Measurement, Worker, say
@@ -193,7 +194,7 @@ def plot(table: Path, picture: Path) -> None:
     Raises
     ------
     UserError
-        If the table cannot be read, or is none of theirs.
+        If the table cannot be read, or is none of theirs, or if the picture cannot be written.
     """
     try:
         rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
@@ -205,9 +206,7 @@ def plot(table: Path, picture: Path) -> None:
         raise UserError(f"'{table}' is no table of --scaling or --steady; give the CSV that one of them wrote")
     if None in rows[-1].values():
         raise UserError(f"'{table}' ends in the middle of a row; take that row away")
-    if picture.suffix != ".png":
-        raise UserError(f"'{picture}' is no name for a picture here; let it end in .png")
-    output_folder(picture.parent)
+    check_file(picture, ".png")
     try:
         from matplotlib.figure import Figure
         from matplotlib.ticker import LogLocator, NullLocator
@@ -236,6 +235,7 @@ def plot(table: Path, picture: Path) -> None:
                 right.plot(minutes, amounts, label=title)
         right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, 1.1 * right.get_ylim()[1]))
         right.legend()
+    output_folder(picture.parent)
     with replacing(picture) as temporary:
         figure.savefig(temporary, dpi=150)
 

@@ -6,13 +6,13 @@ two of them at the preset's interval. The states are gathered once in a training
 Run with ``python -m benchmarks.held_out [--runs 2] [--steps 2000] [--device cpu]``.
 """
 
-import argparse
 import time
 from dataclasses import replace
 from itertools import pairwise
 
 import torch
 
+from benchmarks.command_line import Parser
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
 from gramian.deep.heldout import HeldOut
@@ -56,7 +56,7 @@ def _now(device: torch.device) -> float:
 
 def main() -> None:
     """Print a row for each kind of game."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser("held_out", __doc__)
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--device", default="cpu")

@@ -1,11 +1,10 @@
 """Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the two figures.
 
-Run: python benchmarks/linear.py [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]. Without
+Run: python -m benchmarks.linear [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]. Without
 --figures it takes about a minute, with it about 20 more. Every time of a step is the best of several passes. The passes
 of the widths d take turns, so that a moment in which the machine was busy elsewhere does not bend the growth with d.
 """
 
-import argparse
 import os
 import platform
 import subprocess
@@ -13,13 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 
 import numba
 import numpy as np
 
+from benchmarks.command_line import Parser, new_file
 from gramian.compiled import kernel
-from gramian.files import replace_text
+from gramian.files import output_folder, replace_text
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm
 from gramian.linear.car import ACTIONS
 from gramian.linear.kernels import Floats, Integers, add_rank_one_reduced, learn, single_sample, transform
@@ -343,7 +342,7 @@ def verdict(met: bool) -> str:
 
 def main() -> int:
     """Print the tables, write them where asked; the exit code says whether all bounds hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser("linear", __doc__)
     parser.add_argument(
         "--figures",
         nargs="?",
@@ -353,7 +352,7 @@ def main() -> int:
         help="also time the commands: about 20 minutes, or one where only the short ones are wanted",
     )
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, help="file to write the tables to, as Markdown")
+    parser.add_argument("--out", type=new_file, help="file to write the tables to, as Markdown")
     options = parser.parse_args()
     texts, met = [], True
     for text, fine in sections(figures=options.figures, threads=options.threads):
@@ -361,6 +360,7 @@ def main() -> int:
         texts.append(text)
         met &= fine
     if options.out is not None:
+        output_folder(options.out.parent)
         replace_text(options.out, "\n".join(texts))
     return 0 if met else 1
 

@@ -5,12 +5,12 @@ Both play the same episodes: the same seeds and the same random actions, and a n
 Run with ``python -m benchmarks.minatar [--counts 1 4 60] [--steps 2000] [--rounds 3]``.
 """
 
-import argparse
 import time
 from importlib import import_module
 
 import numpy as np
 
+from benchmarks.command_line import Parser
 from gramian.deep.environments.minatar import MinAtarEngine
 from gramian.deep.environments.options import MinAtarOptions
 from gramian.deep.games import MINATAR_IDS
@@ -73,7 +73,7 @@ def theirs(game: str, count: int, steps: int) -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("minatar", __doc__)
     parser.add_argument("--counts", type=int, nargs="+", default=[1, 4, 60], help="environments")
     parser.add_argument("--steps", type=int, default=2000, help="environment steps in all of the package's games")
     parser.add_argument("--rounds", type=int, default=3, help="repetitions, of which the median is printed")

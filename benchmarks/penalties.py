@@ -6,7 +6,6 @@ On CUDA a pass is replayed as a graph: at these sizes launching its kernels one 
 Peak memory counts what the penalty and its gradient allocate beyond the features themselves.
 """
 
-import argparse
 import csv
 import io
 import math
@@ -15,14 +14,14 @@ import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.command_line import Parser, new_file
 from gramian import covariance_penalty, gram_penalty, unbiased_gram_penalty
-from gramian.files import replace_text
+from gramian.files import output_folder, replace_text
 
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "covariance": covariance_penalty,
@@ -208,13 +207,13 @@ def crossing(samples: Sequence[int], ratios: Sequence[float]) -> str:
 
 def main() -> None:
     """Print both tables, and write their numbers as CSV where a file is named."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = Parser("penalties", __doc__)
     present = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     parser.add_argument("--devices", nargs="+", default=present, choices=("cpu", "cuda"), help="all that are there")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--quick", action="store_true", help="three sizes, short repeats")
-    parser.add_argument("--csv", type=Path, help="write the numbers to this file too")
+    parser.add_argument("--csv", type=new_file, help="write the numbers to this file too")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     features, samples = (FEATURES[:3], SAMPLES[:3]) if options.quick else (FEATURES, SAMPLES)
@@ -230,6 +229,7 @@ def main() -> None:
         table = csv.writer(text, lineterminator="\n")
         table.writerow(COLUMNS)
         table.writerows(rows)
+        output_folder(options.csv.parent)
         replace_text(options.csv, text.getvalue())
 
 

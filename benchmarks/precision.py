@@ -6,13 +6,13 @@ stated against what is subtracted: in value against ‖C‖_F², in gradient aga
     python -m benchmarks.precision [--device cuda] [--tf32] [--quick]
 """
 
-import argparse
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from benchmarks.command_line import Parser
 from gramian import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
 
 Penalty = Callable[..., Tensor]
@@ -122,7 +122,7 @@ def batches(
 
 def main() -> None:
     """Print the largest error of each penalty in each case."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = Parser("precision", __doc__)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--tf32", action="store_true", help="allow TF32 products on CUDA")
     parser.add_argument("--quick", action="store_true", help="small sizes only")

@@ -7,7 +7,6 @@ from the disk.
 Run with ``python -m benchmarks.report [--games 49] [--rounds 3] [--keep FOLDER]``.
 """
 
-import argparse
 import shutil
 import statistics
 import tempfile
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.command_line import Parser, new_folder
 from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.report.analysis import Options, analyse
 from gramian.report.dynamics import dynamics, growths
@@ -52,10 +52,10 @@ def opening_seconds(page: Path, rounds: int) -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("report", __doc__)
     parser.add_argument("--games", type=int, default=49, help="of the paper's 49")
     parser.add_argument("--rounds", type=int, default=3, help="times the page is opened; the median is printed")
-    parser.add_argument("--keep", type=Path, help="new folder to keep the study and its report in")
+    parser.add_argument("--keep", type=new_folder, help="new folder to keep the study and its report in")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)

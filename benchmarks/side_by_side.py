@@ -5,42 +5,51 @@ import csv
 import io
 import platform
 import statistics
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from benchmarks.contestants import CONTESTANTS, Workload, missing
+from benchmarks.contestants import CONTESTANTS, PEERS, Workload, beyond_peers, missing
 from benchmarks.peer_games import has_preprocessing
 from benchmarks.workers import Clock, Measurement, Worker, say
+from gramian.deep.config import load_preset
 from gramian.deep.environments.population import cores
-from gramian.deep.games import find_game
+from gramian.deep.games import Kind, find_game
 from gramian.deep.memory import available_bytes
 from gramian.errors import UserError
 
 PROCESS_BYTES = 600 << 20
 """What a process with torch takes, apart from its replay."""
-NOT_THE_SAME = (
-    ("sb3", "atari minatar", "Stable-Baselines3 clips the norm of the gradient (at 10), wraps the game in its Monitor, "
-     "and reads the loss back at each update; the others do none of these."),
-    ("sb3-lean", "atari minatar", "With optimize_memory_usage Stable-Baselines3 stores each observation once, and "
-     "takes time limits for ends of the game."),
-    ("plain", "atari minatar", "Stable-Baselines3 and the plain loop store every observation whole, and twice; gramian "
-     "stores one frame a step and builds the observations again."),
-    ("gramian", "atari minatar", "gramian's random numbers are functions of seed and step, and it marks runs that are "
-     "no longer finite."),
-    ("gramian", "atari", "gramian begins each game from a saved state of the console and a seed of its own; the "
-     "others reset the console that they have."),
-    ("gramian", "minatar", "gramian plays MinAtar in kernels of its own, the same games bit for bit; the others "
-     "play the package's games, in Python."),
-    ("emulator", "atari minatar", "The emulator and gramian's environments alone take random actions, so that their "
-     "games are shorter."),
-    ("emulator", "minatar", "MinAtar's own environment, which all but gramian use, imports matplotlib and seaborn: "
-     "their memory is counted."),
-)  # fmt: skip
-"""(contestant, kinds of games, what is different about it)."""
+NOT_THE_SAME = {
+    "gramian's actors have weights of their own, one or two updates old, so that it acts and emulates while it learns; "
+    "the others do one thing after the other, and act with the newest weights. The batch of an update is drawn from "
+    "the same transitions.": ("gramian", "atari minatar"),
+    "Stable-Baselines3 clips the norm of the gradient (at 10), wraps the game in its Monitor, and reads the loss back "
+    "at each update; the others do none of these.": ("sb3 sb3-lean", "atari minatar"),
+    "With optimize_memory_usage Stable-Baselines3 stores each observation once, and takes time limits for ends of the "
+    "game.": ("sb3-lean", "atari minatar"),
+    "Stable-Baselines3 and the plain loop store every observation whole, and twice; gramian stores one frame a step "
+    "and builds the observations again.": ("sb3 plain", "atari minatar"),
+    "gramian's random numbers are functions of seed and step, and it marks runs that are no longer finite.": (
+        "gramian", "atari minatar",
+    ),
+    "gramian begins each game from a saved state of the console and a seed of its own; the others reset the console "
+    "that they have. Where a preset has no-op starts, gramian's begin at 0 no-ops and Gymnasium's at 1.": (
+        "gramian", "atari",
+    ),
+    "gramian plays MinAtar in kernels of its own, the same games bit for bit; the others play the package's games, in "
+    "Python.": ("gramian", "minatar"),
+    "The emulator and gramian's environments alone take random actions, so that their games are shorter.": (
+        "emulator environments", "atari minatar",
+    ),
+    "MinAtar's own environment, which all but gramian use, imports matplotlib and seaborn: their memory is counted.": (
+        "sb3 sb3-lean plain emulator", "minatar",
+    ),
+}  # fmt: skip
+"""What is different, about which contestants, with which kinds of games: said where one of them takes part."""
 
 
 @dataclass
@@ -136,6 +145,13 @@ def planned(options: argparse.Namespace) -> list[tuple[str, int]]:
                     say(f"skipped: {CONTESTANTS[contestant].title}: {reason}")
             elif runs == 1 or contestant != "sb3-lean":  # the lean buffer is here for its memory
                 plan.append((contestant, runs))
+    peers = [name for name in PEERS if name in dict(plan)]
+    if peers and (odd := beyond_peers(load_preset(options.preset), kind)):
+        raise UserError(
+            f"preset '{options.preset}' has {', '.join(odd)}, which {' and '.join(peers)} "
+            f"{'do' if len(peers) > 1 else 'does'} not implement; choose "
+            f"another preset, or --contestants {' '.join(name for name in CONTESTANTS if name not in PEERS)}"
+        )
     if not plan:
         raise UserError(f"no contestant can play '{options.game}' here; install gramian[lab,sb3]")
     needed = sum(
@@ -173,7 +189,15 @@ def compare(options: argparse.Namespace) -> tuple[str, str]:
                 row.repeats.append(row.measure(options.seconds, row.threads))
                 say(f"repeat {repeat + 1} of {options.repeats}: {row.title}, runs: {row.runs}: "
                     f"{row.repeats[-1].rate:,.0f} agent steps/s")  # fmt: skip
-        page = [*heading(options), "", *table(rows), "", *differences(rows, find_game(options.game).kind)]
+        unlike = differences(
+            {row.contestant for row in rows},
+            find_game(options.game).kind,
+            opencv=has_preprocessing(),
+            processes=any(len(row.workers) > 1 for row in rows),
+            device=options.device,
+            envs_per_run=options.envs_per_run,
+        )
+        page = [*heading(options), "", *table(rows), "", *unlike]
         if options.profile:
             profiles = [(row, row.measure(options.seconds, row.threads, options.profile)) for row in rows]
             page += ["", *profile_table(profiles, options.profile)]
@@ -238,19 +262,62 @@ def table(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def differences(rows: Sequence[Row], kind: str) -> list[str]:
-    """What is not the same for all."""
-    names = {row.contestant for row in rows}
-    notes = [note for name, kinds, note in NOT_THE_SAME if name in names and kind in kinds.split()]
-    if kind == "atari" and has_preprocessing():
+def differences(
+    contestants: Collection[str],
+    kind: Kind,
+    *,
+    opencv: bool,
+    processes: bool,
+    device: str = "cpu",
+    envs_per_run: int = 1,
+) -> list[str]:
+    """What is not the same for all, as a list in Markdown.
+
+    Parameters
+    ----------
+    contestants
+        That take part.
+    kind
+        Of the game.
+    opencv
+        Whether it is there.
+    processes
+        Whether a contestant has more than one.
+    device, envs_per_run
+        See `Workload`.
+
+    Examples
+    --------
+    >>> differences(["emulator"], "atari", opencv=False, processes=False)[2][:44]
+    "- The emulator and gramian's environments al"
+    """
+    notes = [
+        note
+        for note, (names, kinds) in NOT_THE_SAME.items()
+        if kind in kinds.split() and any(name in contestants for name in names.split())
+    ]
+    ours, peers = "gramian" in contestants, any(name in contestants for name in PEERS)
+    if ours and device == "cpu":
+        notes.append(
+            "gramian learns in threads of its own, up to one for each core, whatever the number of torch's threads; "
+            "the others have torch's alone."
+        )
+    elif ours:
+        notes.append("gramian compiles its updates and launches them as CUDA graphs; the others launch each operation.")
+    if peers and envs_per_run > 1:
+        notes.append(f"gramian and the emulators have {envs_per_run} environments a run; the others have one.")
+    if kind == "atari" and ours and peers and opencv:
         notes.append(
             "gramian's consoles play in processes of their own and shrink their pictures with numpy; Stable-Baselines3 "
             "and the plain loop play in theirs, with Gymnasium's wrappers and OpenCV. They are the same pictures."
         )
-    elif kind == "atari":
+    elif kind == "atari" and "plain" in contestants and not opencv:
         notes.append("Without OpenCV the plain loop takes its pictures from ale-py's vector environment.")
-    if any(len(row.workers) > 1 for row in rows):
-        notes.append("Contestants that know no populations run in one process for each run, all at the same time.")
+    if processes:
+        notes.append(
+            "Contestants that know no populations run in one process for each run, all at the same time and with the "
+            "same seed."
+        )
     return ["Not the same for all:", "", *(f"- {note}" for note in notes)]
 
 

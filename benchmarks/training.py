@@ -19,10 +19,12 @@ from pathlib import Path
 
 import torch
 
+from benchmarks.command_line import Parser, new_folder
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
 from benchmarks.workers import CLOCKS, say
+from gramian.deep.config import check_preset, load_preset
 from gramian.deep.games import find_game
 from gramian.errors import UserError, WorkFailed
 from gramian.files import output_folder, replace_text
@@ -32,7 +34,7 @@ PRESETS = {"atari": "author", "minatar": "minatar"}
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options, with those that depend on others filled in."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = Parser("training", __doc__)
     parser.add_argument("--game", default="minatar/breakout", help="of Atari or MinAtar")
     parser.add_argument("--preset", help="default: author for Atari, minatar for MinAtar")
     parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
@@ -49,7 +51,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds of training before all measurements")
     parser.add_argument("--calibration", type=float, default=2.0, help="seconds for each number of threads, twice")
     parser.add_argument("--profile", choices=CLOCKS, help="also say where the time of a step goes")
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write the page and a CSV into it")
+    parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write the page and a CSV into it")
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--scaling", action="store_true", help="rates of gramian as runs and cores grow")
     mode.add_argument("--steady", type=float, metavar="SECONDS", help="rate and memory of gramian over time, and the "
@@ -62,6 +64,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     if game.kind not in PRESETS:
         raise UserError(f"'{game.name}' cannot be measured here; choose a game of Atari or MinAtar")
     options.preset = options.preset or PRESETS[game.kind]
+    check_preset(options.preset, game.kind)
     for name in ("repeats", "envs_per_run", "cores_at"):
         if getattr(options, name) < 1:
             raise UserError(f"--{name.replace('_', '-')} is {getattr(options, name)}; it must be at least 1")
@@ -82,7 +85,15 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.capacity = 20_000 if options.capacity is None else options.capacity
     elif options.prefill is None:
         options.prefill = 2_000
-    _ = grown(options, options.populations[0]).settings  # refuses a preset or sizes that no process could work with
+    work = grown(options, options.populations[0])
+    least = load_preset(options.preset).n_step * options.envs_per_run
+    if work.capacity <= least:
+        raise UserError(f"--capacity is {work.capacity}; it must be more than {least}, n_step for each environment")
+    if work.prefill_agent_steps < least:
+        raise UserError(
+            f"--prefill is {work.prefill_agent_steps}; it must be at least {least}, n_step for each environment"
+        )
+    _ = work.settings  # refuses what no process could work with
     return options
 
 

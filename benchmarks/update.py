@@ -10,6 +10,7 @@ log, and a compiler leaves the value of a penalty out.
 import argparse
 import csv
 import io
+import math
 import statistics
 import sys
 import time
@@ -20,15 +21,20 @@ from typing import NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile
 
+from benchmarks.command_line import Parser, new_file
 from gramian.deep.arms import parse_arm
 from gramian.deep.graphs import random_batch, record
 from gramian.deep.learner import Learner, LearnerConfig, update
+from gramian.deep.memory import memory_bill
 from gramian.deep.networks import NetworkSpec
+from gramian.deep.session import learner_bytes
 from gramian.errors import UserError
-from gramian.files import replace_text
+from gramian.files import output_folder, replace_text
 
 KAPPA = 0.1
 SPEC = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
+BATCH_SIZE = 32
+"""Of `random_batch`."""
 PROFILED = 10
 """Updates that a profile is a mean of."""
 
@@ -54,6 +60,24 @@ def make_update(arm: str, runs: int, device: torch.device) -> Callable[[], objec
     if device.type == "cpu":
         return learn
     return record(learn, learner.state, torch.cuda.Stream(device), compiled=True)
+
+
+def check_memory(arms: int, runs: int, device: torch.device) -> None:
+    """Refuse learners that do not fit, before anything of them is made.
+
+    Raises
+    ------
+    UserError
+        If the memory does not suffice.
+    """
+    pixels = 2 * runs * BATCH_SIZE * math.prod(SPEC.observation_shape)
+    items = {"learners": arms * learner_bytes(SPEC, runs, torch.float32), "batches": arms * pixels}
+    drawn = {"pixels as they are drawn": pixels * torch.int64.itemsize}
+    if device.type == "cpu":
+        items |= drawn
+    else:
+        memory_bill(drawn, "cpu", "lower --runs")
+    memory_bill(items, device, "lower --runs")
 
 
 def microseconds(one: Callable[[], object], count: int, device: torch.device) -> float:
@@ -120,20 +144,21 @@ def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[object]]) -
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(rows)
+    output_folder(path.parent)
     replace_text(path, text.getvalue())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table, and write the numbers where files are named."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = Parser("update", __doc__)
     parser.add_argument("--arms", nargs="+", default=["dqn", "gram"], metavar="ARM", help="the first is the yardstick")
     parser.add_argument("--runs", nargs="+", type=int, default=[1, 12], metavar="P")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cpu", "cuda"))
     parser.add_argument("--no-tf32", action="store_true", help="products of whole float32, on CUDA")
     parser.add_argument("--repeats", type=int, default=21)
     parser.add_argument("--count", type=int, default=30, help="updates in a repeat")
-    parser.add_argument("--csv", type=Path, help="write the times of all repeats to this file")
-    parser.add_argument("--kernels", type=Path, help="write the kernels of an update to this file")
+    parser.add_argument("--csv", type=new_file, help="write the times of all repeats to this file")
+    parser.add_argument("--kernels", type=new_file, help="write the kernels of an update to this file")
     options = parser.parse_args(arguments)
     try:
         return run(options)
@@ -148,7 +173,8 @@ def run(options: argparse.Namespace) -> int:
     Raises
     ------
     UserError
-        If a number is below 1, or if there is no CUDA.
+        If a number is below 1, if there is no CUDA, no such arm, or not the memory for it, or if both tables are to be
+        one file.
     """
     least = min([*options.runs, options.repeats, options.count])
     if least < 1:
@@ -156,8 +182,13 @@ def run(options: argparse.Namespace) -> int:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"torch {torch.__version__} sees no CUDA; choose --device cpu")
     device = torch.device(options.device)
-    torch.backends.cuda.matmul.allow_tf32 = not options.no_tf32
     arms = list(dict.fromkeys(options.arms))
+    for arm in arms:
+        parse_arm(arm, KAPPA)
+    if options.csv and options.csv == options.kernels:
+        raise UserError(f"--csv and --kernels are both '{options.csv}'; name two files")
+    check_memory(len(arms), max(options.runs), device)
+    torch.backends.cuda.matmul.allow_tf32 = not options.no_tf32
     timings: list[Timing] = []
     found = []
     for runs in options.runs:

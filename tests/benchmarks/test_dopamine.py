@@ -201,3 +201,40 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, ar
     assert words in captured.err
     assert len(captured.err.splitlines()) == 1
     assert captured.out == ""
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (["--figure", "folder"], "it is a folder"),
+        (["--figure", "curves.pdf"], "let its name end in .png"),
+        (["--figure", "file/curves.png"], "it is a file"),
+        (["--out", "file"], "it is a file"),
+    ],
+)
+def test_places_are_checked_before_anything_is_read(tmp_path, monkeypatch, capsys, place, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(dopamine, "read_runs")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as stopped:
+        dopamine.main(["study", "--out", "out", *place])
+    assert stopped.value.code == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert words in line
+    assert captured.out == ""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder"]
+
+
+def test_a_folder_in_the_place_of_a_table_is_found_before_anything_is_read(tmp_path, monkeypatch, capsys):
+    monkeypatch.delattr(dopamine, "read_runs")
+    (tmp_path / "dopamine.csv").mkdir()
+    assert dopamine.main(["study", "--out", str(tmp_path)]) == 2
+    assert "it is a folder; name a file" in capsys.readouterr().err
+
+
+def test_a_study_that_cannot_be_read_leaves_no_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert dopamine.main(["nowhere", "--out", "out"]) == 2
+    assert list(tmp_path.iterdir()) == []

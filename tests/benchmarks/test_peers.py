@@ -146,6 +146,16 @@ def test_stable_baselines_has_the_packages_network(where):
         torch.testing.assert_close(model.q_net(pictures), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["sb3", "plain"])
+def test_a_preset_without_a_width_gets_the_networks_own(name):
+    if name == "sb3":
+        pytest.importorskip("stable_baselines3")
+        pytest.importorskip("cv2")
+    peer = CONTESTANTS[name].make(tiny(name, game="breakout", preset="smoke"))
+    network = peer.model.q_net if name == "sb3" else peer.agent.online
+    assert list(network.parameters())[-2].shape == (4, 512)
+
+
 @pytest.mark.parametrize("name", ["sb3", "sb3-lean", "plain", "gramian"])
 def test_every_learner_updates_once_in_four_steps_and_not_in_the_prefill(name):
     if name.startswith("sb3"):

@@ -1,6 +1,7 @@
 """The benchmark as a command."""
 
 import csv
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,8 @@ pytest.importorskip("minatar")
 from benchmarks import contestants, growth, side_by_side, training
 from benchmarks.contestants import Part, missing
 from benchmarks.workers import Worker, profiled
+from gramian.deep.config import load_preset
+from gramian.deep.environments.options import AtariOptions, EnvironmentOptions
 from gramian.errors import WorkFailed
 from tests.benchmarks.workloads import tiny
 
@@ -104,9 +107,14 @@ def test_many_runs_get_smaller_replays():
         (["--seconds", "inf"], "--seconds is inf"),
         (["--warm-up", "-3"], "--warm-up is -3.0"),
         (["--preset", "nosuch"], "unknown preset 'nosuch'"),
-        (["--capacity", "0"], "must be"),
-        (["--steady", "1", "--capacity", "0"], "replay_capacity is 0"),
-        (["--prefill", "-5"], "prefill_agent_steps is -5"),
+        (["--preset", "author"], "preset 'author' is for games of atari, not of minatar; choose minatar or smoke"),
+        (["--game", "breakout", "--preset", "cartpole"], "preset 'cartpole' is for games of cartpole, not of atari"),
+        (["--scaling", "--game", "breakout", "--preset", "minatar"], "is for games of minatar, not of atari"),
+        (["--capacity", "0"], "--capacity is 0; it must be more than 1"),
+        (["--capacity", "8", "--envs-per-run", "8"], "--capacity is 8; it must be more than 8"),
+        (["--steady", "1", "--capacity", "0"], "--capacity is 0; it must be more than 1"),
+        (["--prefill", "-5"], "--prefill is -5; it must be at least 1"),
+        (["--prefill", "0"], "--prefill is 0; it must be at least 1"),
         (["--capacity", "100000000000"], "lower --capacity"),
         (["--plot", "nowhere.csv", "x.png"], "cannot read 'nowhere.csv'"),
     ],
@@ -115,7 +123,66 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
     assert training.main(arguments) == 2
     captured = capsys.readouterr()
     assert words in captured.err
+    assert len(captured.err.splitlines()) == 1
     assert captured.out == ""
+
+
+@pytest.mark.parametrize("peers", [["plain"], ["plain", "gramian"]])
+def test_a_preset_that_the_peers_do_not_implement_is_refused_where_one_takes_part(peers, capsys):
+    asked = ["--game", "breakout", "--preset", "dopamine", "--contestants", *peers]
+    assert training.main(asked) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "preset 'dopamine' has network dopamine, loss squared, which plain does not implement; choose another preset, "
+        "or --contestants gramian emulator environments"
+    )
+
+
+def test_a_preset_that_the_peers_do_not_implement_may_be_measured_without_them():
+    options = training.parsed(["--game", "breakout", "--preset", "dopamine", "--contestants", "gramian", "emulator"])
+    assert side_by_side.planned(options) == [("gramian", 1), ("emulator", 1)]
+
+
+@pytest.mark.parametrize(
+    ("preset", "kind", "changes", "odd"),
+    [
+        ("author", "atari", {}, []),
+        ("nature", "atari", {}, []),
+        ("minatar", "minatar", {}, []),
+        ("author", "atari", {"network": "nature"}, []),
+        ("author", "atari", {"network": "mlp"}, ["network mlp"]),
+        ("author", "atari", {"n_step": 3, "double_q": True}, ["n_step 3", "double_q true"]),
+        ("author", "atari", {"max_grad_norm": 10.0}, ["max_grad_norm 10.0"]),
+        ("author", "atari", {"weight_decay": 0.1, "layer_norm": True}, ["layer_norm true", "weight_decay 0.1"]),
+        (
+            "author",
+            "atari",
+            {"environment": EnvironmentOptions(atari=AtariOptions(fire_reset=True))},
+            ["fire_reset true"],
+        ),
+        ("smoke", "minatar", {}, ["clip_rewards true"]),
+        ("smoke", "atari", {}, []),
+    ],
+)
+def test_what_the_peers_do_not_implement_is_named(preset, kind, changes, odd):
+    assert contestants.beyond_peers(replace(load_preset(preset), **changes), kind) == odd
+
+
+def test_who_takes_part_decides_what_is_said_to_differ():
+    def said(names, kind="atari", **how):
+        return "\n".join(side_by_side.differences(names, kind, **({"opencv": True, "processes": False} | how)))
+
+    assert "weights of their own, one or two updates old" in said(["gramian", "plain"])
+    assert "updates old" not in said(["sb3", "plain"])
+    assert "store every observation whole" in said(["sb3", "gramian"])
+    assert "clips the norm" not in said(["plain", "gramian"])
+    assert "OpenCV" not in said(["gramian"])
+    assert "OpenCV" not in said(["plain", "gramian"], "minatar")
+    assert "Without OpenCV" in said(["plain", "gramian"], opencv=False)
+    assert "CUDA graphs" not in said(["gramian", "plain"])
+    assert "CUDA graphs" in said(["gramian", "plain"], device="cuda")
+    assert "8 environments a run" in said(["gramian", "plain"], envs_per_run=8)
+    assert "same seed" in said(["gramian", "plain"], processes=True)
 
 
 def test_a_gpu_that_is_not_there_is_bad_input(monkeypatch, capsys):

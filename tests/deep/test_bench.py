@@ -1,10 +1,13 @@
 import re
+from dataclasses import replace
 
 import pytest
 import torch
 
 from gramian.cli import main
-from gramian.deep import bench
+from gramian.deep import bench, bench_command
+from gramian.deep.arms import Arm
+from gramian.deep.config import Config, load_preset, population
 from gramian.deep.graphs import pick_execution
 from gramian.deep.session import place_replay
 from gramian.errors import UserError
@@ -28,7 +31,10 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
         (["--device", "cpu", "--runs", "100000"], "lower --runs or --replay-capacity"),
         (["--device", "cpu", "--replay-capacity", "1000000000000"], "lower --runs or --replay-capacity"),
         (["--seconds", "0"], "--seconds 0.0 is no time to measure; give more than 0 and less than 3600"),
-        (["--device", "cpu", "--check"], "--check compares CUDA graphs with eager updates, and there is no CUDA here"),
+        (["--device", "nosuch", "--check"], "unknown device 'nosuch'"),
+        (["--preset", "minatar"], "preset 'minatar' is for games of minatar, not of atari; choose author, dopamine"),
+        (["minatar/breakout", "--preset", "author"], "'author' is for games of atari, not of minatar; choose minatar"),
+        (["--device", "cpu", "--replay-device", "nosuch"], "unknown device 'nosuch'"),
         (["pongg"], "did you mean"),
     ],
 )
@@ -36,6 +42,51 @@ def test_what_cannot_be_measured_is_one_line(arguments, complaint, capsys):
     assert main(["bench", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert complaint in line
+
+
+@pytest.mark.parametrize(
+    ("cuda", "complaint"), [(False, "and there is no CUDA here"), (True, "and a CPU has none; choose --device cuda")]
+)
+def test_a_check_on_a_cpu_says_what_is_missing(monkeypatch, capsys, cuda, complaint):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    assert main(["bench", "--device", "cpu", "--check"]) == 2
+    assert capsys.readouterr().err.endswith(f"--check compares CUDA graphs with eager updates, {complaint}\n")
+
+
+def test_a_replay_on_a_gpu_is_refused_to_a_learner_on_the_cpu_before_anything_is_measured(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delattr(bench_command, "measure")
+    assert main(["bench", "cartpole", "--device", "cpu", "--replay-device", "cuda"]) == 2
+    assert "a learner on the CPU has its replay there too; leave --replay-device away" in capsys.readouterr().err
+
+
+def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monkeypatch):
+    free = {"cuda": 10**8, "cpu": 10**10}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    for module in ("session", "memory"):
+        monkeypatch.setattr(f"gramian.deep.{module}.available_bytes", lambda where: free[torch.device(where).type])
+    gpu, host = torch.device("cuda"), torch.device("cpu")
+    small, large = (
+        Config(
+            "author", replace(load_preset("author"), replay_capacity=capacity), population(["pong"], [Arm("dqn")], [0])
+        )
+        for capacity in (1_000, 100_000)
+    )
+    assert bench_command._placed(small, gpu, "auto") == gpu
+    assert bench_command._placed(large, gpu, "auto") == host
+    assert bench_command._placed(small, gpu, "cpu") == host
+    with pytest.raises(UserError, match="not enough memory on cuda"):
+        bench_command._placed(large, gpu, "cuda")
+
+
+def test_bench_says_where_the_replay_lies(capsys):
+    assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu", "--replay-device", "cpu"]) == 0
+    assert "on cpu (eager), replay on cpu, " in capsys.readouterr().out
+
+
+def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):
+    assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
+    assert "gramian: first updates\n" in capsys.readouterr().err
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):

@@ -5,7 +5,16 @@ from importlib.resources import files
 import pytest
 
 from gramian.deep.arms import Arm
-from gramian.deep.config import Config, RunSpec, Settings, load_preset, population, preset_names, settings_from
+from gramian.deep.config import (
+    Config,
+    RunSpec,
+    Settings,
+    check_preset,
+    load_preset,
+    population,
+    preset_names,
+    settings_from,
+)
 from gramian.deep.games import find_game
 from gramian.deep.schedules import epsilon_at, updates_at
 from gramian.errors import UserError
@@ -19,6 +28,36 @@ def test_a_preset_sets_every_value_and_names_its_source(name):
     set_here = {line.split(" = ")[0] for line in values}
     assert {field.name for field in fields(Settings)} - {"environment"} <= set_here
     assert isinstance(load_preset(name), Settings)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fitting"),
+    [
+        ("atari", {"author", "dopamine", "nature", "smoke"}),
+        ("minatar", {"minatar", "smoke"}),
+        ("cartpole", {"cartpole", "smoke", "tiny"}),
+    ],
+)
+def test_a_preset_is_for_the_games_whose_emulators_it_sets(kind, fitting):
+    for name in preset_names():
+        if name in fitting:
+            check_preset(name, kind)
+        else:
+            with pytest.raises(UserError, match=f"preset '{name}' is for games of .*, not of {kind}; choose "):
+                check_preset(name, kind)
+
+
+def test_a_preset_of_ones_own_that_sets_no_emulator_is_for_all_games(tmp_path):
+    preset = tmp_path / "mine.toml"
+    preset.write_text("n_step = 3\n")
+    check_preset(str(preset), "atari")
+    preset.write_text("[environment.minatar]\nsticky_probability = 0.0\n")
+    check_preset(str(preset), "minatar")
+    with pytest.raises(UserError, match=r"for games of minatar, not of atari"):
+        check_preset(str(preset), "atari")
+    preset.write_text("[environment.atarii]\nframe_skip = 4\n")
+    with pytest.raises(UserError, match="did you mean 'atari'"):
+        check_preset(str(preset), "atari")
 
 
 def test_the_settled_readings_of_the_presets():

@@ -132,9 +132,8 @@ def run(line, folder):
         ]
         assert main(arguments) == 0, line
         return
-    script = [str(ROOT / word) if word.startswith("benchmarks/") else word for word in words]
     environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    done = subprocess.run([sys.executable, *script], cwd=folder, env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 

@@ -41,6 +41,7 @@ def measure(
     seconds: float,
     *,
     device: torch.device,
+    replay_device: torch.device | None = None,
     threads: int = 0,
     execution: Execution = "eager",
     report: Callable[[str], object] = str,
@@ -67,8 +68,14 @@ def measure(
     report("environments alone")
     emulator = _emulator_rate(make_environments(config, threads, device), seconds)
     began = time.perf_counter()
-    report("first updates: compiling")
-    trainer = Trainer(config, make_environments(config, threads, device), device=device, execution=execution)
+    report("first updates: compiling" if execution == "compiled" else "first updates")
+    trainer = Trainer(
+        config,
+        make_environments(config, threads, device),
+        device=device,
+        replay_device=replay_device,
+        execution=execution,
+    )
     try:
         prefill = _first_update(trainer, settings.prefill_agent_steps)
         trainer.pipeline.settle()

@@ -10,13 +10,13 @@ import tyro
 from gramian.deep.arms import parse_arm
 from gramian.deep.bench import measure
 from gramian.deep.commands import PRESET_FOR
-from gramian.deep.config import Config, load_preset, population
+from gramian.deep.config import Config, check_preset, load_preset, population
 from gramian.deep.environments import make_engine
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution, compare, pick_execution
 from gramian.deep.memory import memory_bill
 from gramian.deep.replay import bytes_needed
-from gramian.deep.session import learner_bytes, pick_device
+from gramian.deep.session import learner_bytes, pick_device, place_replay
 from gramian.deep.trainer import network_spec
 from gramian.errors import UserError
 
@@ -44,6 +44,8 @@ class BenchOptions:
     """Of each measurement."""
     device: str = "auto"
     """cpu, cuda or auto."""
+    replay_device: str = "auto"
+    """As for 'gramian train': cpu, cuda, or auto for the learner's device if it fits there."""
     execution: Execution | Literal["auto"] = "auto"
     """How the work reaches a GPU; auto is compiled."""
     tf32: bool | None = None
@@ -71,22 +73,24 @@ def bench_command(options: BenchOptions) -> int:
     torch.set_num_threads(options.torch_threads)
     game = find_game(options.game)
     preset = options.preset or PRESET_FOR[game.kind]
+    check_preset(preset, game.kind)
     settings = replace(load_preset(preset), envs_per_run=options.envs_per_run, replay_capacity=options.replay_capacity)
     if options.tf32 is not None:
         settings = replace(settings, tf32=options.tf32)
     arm = parse_arm(options.arm, settings.kappa)
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
-    _check_memory(config, device)
+    replay_device = _placed(config, device, options.replay_device)
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
-        f"on {device} ({execution}{rounding}), torch {torch.__version__}"
+        f"on {device} ({execution}{rounding}), replay on {replay_device}, torch {torch.__version__}"
     )
     speed = measure(
         config,
         options.seconds,
         device=device,
+        replay_device=replay_device,
         execution=execution,
         report=lambda line: print(f"gramian: {line}", file=sys.stderr),
     )
@@ -105,24 +109,30 @@ def bench_command(options: BenchOptions) -> int:
     return 0
 
 
-def _check_memory(config: Config, device: torch.device) -> None:
-    """Refuse a population that does not fit, before anything of it is made."""
+def _placed(config: Config, device: torch.device, replay_device: str) -> torch.device:
+    """Where the replay lies. Refuses a population that does not fit, before anything of it is made."""
     settings, runs = config.settings, len(config.runs)
     engine = make_engine(config.runs[0].game, 1, settings.environment)
     try:
         network = network_spec(config, engine.observation, engine.actions)
-        needed = {
-            "learner": learner_bytes(network, runs, torch.float32),
-            "replay": bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity),
-        }
+        replay_bytes = bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity)
     finally:
         engine.close()
-    memory_bill(needed, device, "lower --runs or --replay-capacity")
+    place = place_replay(replay_device, device, replay_bytes)
+    needed: dict[torch.device, dict[str, int]] = {device: {}, place: {}}
+    needed[device]["learner"] = learner_bytes(network, runs, torch.float32)
+    needed[place]["replay"] = replay_bytes
+    for where, items in needed.items():
+        memory_bill(items, where, "lower --runs or --replay-capacity")
+    return place
 
 
 def _check(device: torch.device) -> int:
     if device.type != "cuda":
-        raise UserError("--check compares CUDA graphs with eager updates, and there is no CUDA here")
+        reason = (
+            "and a CPU has none; choose --device cuda" if torch.cuda.is_available() else "and there is no CUDA here"
+        )
+        raise UserError(f"--check compares CUDA graphs with eager updates, {reason}")
     code = 0
     for execution in ("graphed", "compiled"):
         difference = compare(device, updates=10, execution=execution)

@@ -14,7 +14,7 @@ import tyro
 
 from gramian.deep.arms import Arm
 from gramian.deep.environments.options import EnvironmentOptions
-from gramian.deep.games import Game, find_game
+from gramian.deep.games import Game, Kind, find_game
 from gramian.deep.losses import TDLoss
 from gramian.errors import UserError, unknown
 
@@ -251,6 +251,41 @@ def load_preset(name: str) -> Settings:
     >>> load_preset("author").adam_epsilon
     0.00015
     """
+    return settings_from(_preset_values(name), f"preset '{name}'")
+
+
+def check_preset(name: str, kind: Kind) -> None:
+    """Refuse a preset that was made for other games: one that sets the emulators of other kinds and not of this one.
+
+    Raises
+    ------
+    UserError
+        If it was, or where `load_preset` raises one.
+
+    Examples
+    --------
+    >>> check_preset("smoke", "minatar")
+    >>> check_preset("author", "minatar")
+    Traceback (most recent call last):
+    ...
+    gramian.errors.UserError: preset 'author' is for games of atari, not of minatar; choose minatar or smoke
+    """
+    load_preset(name)  # complains first of a table that no emulator has
+    kinds = _preset_kinds(name)
+    if kinds and kind not in kinds:
+        fitting = [preset for preset in preset_names() if kind in _preset_kinds(preset)]
+        choice = " or ".join((", ".join(fitting[:-1]), fitting[-1])) if len(fitting) > 1 else fitting[0]
+        raise UserError(
+            f"preset '{name}' is for games of {' and '.join(sorted(kinds))}, not of {kind}; choose {choice}"
+        )
+
+
+def _preset_kinds(name: str) -> set[str]:
+    emulators = _preset_values(name).get("environment")
+    return set(emulators) if isinstance(emulators, Mapping) else set()
+
+
+def _preset_values(name: str) -> dict[str, Any]:
     if name.endswith(".toml"):
         try:
             text = Path(name).read_text(encoding="utf-8")
@@ -261,10 +296,9 @@ def load_preset(name: str) -> Settings:
     else:
         raise unknown("preset", name, preset_names())
     try:
-        values = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"preset '{name}' is not valid TOML: {error}") from error
-    return settings_from(values, f"preset '{name}'")
 
 
 def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:

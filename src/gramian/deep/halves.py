@@ -47,7 +47,10 @@ HALVES = (0, 1)
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """In this block torch does everything in the thread that calls it; other threads are not concerned.
+    """In this block torch does everything in the thread that calls it.
+
+    Threads that have used torch before keep their numbers. One that first uses it while the block lasts begins with
+    one thread, and keeps that after the block.
 
     Examples
     --------

@@ -2,6 +2,10 @@
 
 The arrays of a small population are so short that calling an operation costs more than carrying it out, and numpy
 calls its own at a third of torch's price. Every number is that of `gramian.deep.replay.Replay`.
+
+Beside a GPU too this is ordinary memory, and only the batches are page-locked (`gramian.deep.pipeline`): a replay of
+tens of gigabytes, page-locked, would be taken from the whole machine, and the GPU's copy would be no faster, since the
+host gathers the frames of a batch into one piece anyway.
 """
 
 from collections.abc import Sequence

@@ -231,13 +231,21 @@ def learner_bytes(network: NetworkSpec, runs: int, dtype: torch.dtype) -> int:
 def place_replay(name: str, device: torch.device, size: int) -> torch.device:
     """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise.
 
+    Raises
+    ------
+    UserError
+        If there is no such device, or if the learner cannot have its replay there.
+
     Examples
     --------
     >>> place_replay("auto", torch.device("cpu"), 10**9)
     device(type='cpu')
     """
     if name != "auto":
-        return pick_device(name)
+        place = pick_device(name)
+        if device.type == "cpu" and place.type != "cpu":
+            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
+        return place
     fits = device.type == "cpu" or size <= REPLAY_SHARE * available_bytes(device)
     return device if fits else torch.device("cpu")
 
