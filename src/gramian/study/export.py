@@ -196,10 +196,17 @@ def _write_plan(folder: Path, plan: Path) -> None:
         return
     populations = output_folder(folder / "populations")
     for population in json.loads(text)["populations"]:
-        name = f"{population['id']}.attempts.jsonl"
+        name = f"{_file_name(str(population['id']), plan)}.attempts.jsonl"
         said = plan.parent / "populations" / name
         lines = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
         replace_text(populations / name, "".join(f"{_anonymous(line)}\n" for line in lines))
+
+
+def _file_name(name: str, where: Path) -> str:
+    """A name that a file may have, for nothing is written outside of the export."""
+    if not name or "/" in name or "\0" in name:
+        raise UserError(f"'{where}' has the name {name!r}, which no file can have; it is damaged")
+    return name
 
 
 def _anonymous(line: str) -> str:
@@ -226,7 +233,7 @@ def _write_analysis(folder: Path, analysis: Path) -> None:
         by_game.setdefault(row.game, []).append(row)
     for measures in by_game.values():
         for arm in dict.fromkeys(row.arm for row in measures):
-            run = first_measured(measures, arm).run
+            run = _file_name(first_measured(measures, arm).run, analysis / "measures.csv")
             tables.pack_correlation(matrices, run, tables.read_correlation(analysis / tables.CORRELATION, run))
 
 
