@@ -1,6 +1,7 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ from gramian.study import write_export
 from gramian.study.choosing import evaluation_study
 from gramian.study.export import without_folders
 from gramian.study.plan import PLAN, POPULATIONS, STUDY
+from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import read_planned, read_study, write_import
 from gramian.study.work import perform
 from tests.study.studies import planned, tiny
@@ -27,6 +29,7 @@ GRID = "".join(
     f'[[arms]]\nkind = "{kind}"\n{kappas}\n'
     for kind, kappas in (("norm", "kappas = [0.01, 1]"), ("dqn", ""), ("gram", "kappas = [0.01, 1]"))
 )
+RESULTS = Path(__file__).parents[2] / "results"
 TABLES = {EXPORT, "runs.parquet", "episodes.parquet", "metrics.parquet", "held_out.parquet"}
 
 
@@ -335,3 +338,14 @@ def test_episodes_are_kept_as_lengths(exported):
     lengths = pl.read_parquet(exported / "episodes.parquet")
     assert lengths.columns == ["at", "length", "return"]
     assert lengths["length"].dtype in (pl.Int8, pl.Int16)
+
+
+@pytest.mark.parametrize("name", ["minatar", "atari"])
+def test_the_committed_studies_hold_the_runs_of_the_committed_tables(name):
+    scores = pl.read_csv(RESULTS / name / "scores.csv").sort("run")
+    last = pl.col("return").tail(WINDOW_EPISODES).mean()
+    ends = read_study(RESULTS / name / "study").episodes.group_by("run").agg(
+        pl.col("frames").last(), episodes=pl.len().cast(pl.Int64), final_score=last
+    )  # fmt: skip
+    assert ends.sort("run").drop("final_score").equals(scores.select("run", "frames", "episodes"))
+    assert ends.sort("run")["final_score"].to_list() == pytest.approx(scores["final_score"].to_list())

@@ -160,7 +160,14 @@ def measure_texts(measures: Sequence[Measure], arms: Sequence[str]) -> dict[str,
 
 
 def first_measured(measures: Sequence[Measure], arm: str) -> Measure:
-    """A row of an arm's first seed that was measured, or of its first seed where none was; in one game."""
+    """A row of an arm's first seed that was measured, or of its first seed where none was; in one game.
+
+    Examples
+    --------
+    >>> row = Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", math.nan)
+    >>> first_measured([row, row._replace(run="pong-dqn-s1", seed=1, value=3.0)], "dqn").run
+    'pong-dqn-s1'
+    """
     left_out = set(unmeasured(measures))
     return min((m for m in measures if m.arm == arm), key=lambda m: (m.run in left_out, m.seed))
 

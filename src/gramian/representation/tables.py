@@ -109,7 +109,16 @@ def read_dynamics(path: Path) -> list[Moment]:
 
 
 def pack(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
-    """Write a table as the Parquet file that is read in the place of the CSV file ``path``."""
+    """Write a table as the Parquet file that is read in the place of the CSV file ``path``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "curves.csv"
+    >>> pack(path, [Point("pong-dqn-s0", "pong", "dqn", 0, "sparsity", 0.0, 0.5)])
+    >>> path.exists(), read_curves(path)[0].value
+    (False, 0.5)
+    """
     import polars as pl
 
     from gramian.parquet import write_table
@@ -147,7 +156,16 @@ def read_correlation(folder: Path, run: str) -> NDArray[np.float32]:
 
 
 def pack_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> None:
-    """Write a matrix to be read by `read_correlation`: its upper triangle, where the lower one is the same."""
+    """Write a matrix to be read by `read_correlation`: its upper triangle, where the lower one is the same.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> pack_correlation(folder, "pong-dqn-s0", np.array([[1.0, 0.5], [0.5, 1.0]], np.float32))
+    >>> read_correlation(folder, "pong-dqn-s0").tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
     import polars as pl
 
     from gramian.files import replacing

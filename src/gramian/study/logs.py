@@ -96,7 +96,14 @@ def _by_run(log: "pl.DataFrame") -> "dict[str, pl.DataFrame]":
 
 
 def open_logs(study: Path) -> FolderLogs | ExportLogs:
-    """The logs of the study in ``study``, which is its folder or that of its export."""
+    """The logs of the study in ``study``, which is its folder or that of its export.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> open_logs(Path(tempfile.mkdtemp())).state(Population("p000", ()), "pong-dqn-s0")
+    ('waiting', 0, '')
+    """
     if not (study / EXPORT).exists():
         return FolderLogs(study)
     from gramian.study.packed import Packed

@@ -48,6 +48,19 @@ def write_packed(
         The tables of `LOGS`, each with the columns of `CELL`; ``episodes`` has ``frames`` and ``return`` besides.
     notes
         ``settings`` and ``provenance``, by the name of the run.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> runs = pl.DataFrame({"run": ["a", "b"], "game": "pong", "arm": "dqn", "seed": [0, 1]})
+    >>> episodes = runs.with_columns(frames=pl.Series([3000, 2000]), **{"return": pl.Series([-21.0, -20.0])})
+    >>> logs = {"episodes": episodes, "metrics": runs.clear(), "held_out": runs.clear()}
+    >>> notes = {"settings": {"a": {"n_step": 1}, "b": {"n_step": 1}}, "provenance": {}}
+    >>> packed = Packed(write_packed(Path(tempfile.mkdtemp()), runs, logs, notes))
+    >>> packed.log("episodes").rows()
+    [('a', 'pong', 'dqn', 0, 3000, -21), ('b', 'pong', 'dqn', 1, 2000, -20)]
+    >>> packed.notes("settings"), packed.notes("provenance")
+    ({'a': {'n_step': 1}, 'b': {'n_step': 1}}, {})
     """
     head: dict[str, Any] = {"format": FORMAT, "runs": runs.height, "files": {}}
     places = pl.DataFrame({"run": runs["run"], PLACE: pl.Series(range(runs.height), dtype=pl.Int64)})
