@@ -64,6 +64,9 @@ COMMANDS: dict[str, Command] = {
     "study status": Command("show how a study stands", "gramian.study.commands:status_command"),
     "study report": Command("write a study's report", "gramian.report.commands:report_command", late=("plotly",)),
     "study import": Command("take over the table of somebody else's runs", "gramian.report.commands:import_command"),
+    "study export": Command(
+        "write a study's tables as a small folder without weights", "gramian.report.commands:export_command"
+    ),
     "study match": Command("find the κ of equal feature norm", "gramian.study.commands:match_command"),
     "study choose": Command("choose κ, and write the study that judges it", "gramian.study.commands:choose_command"),
     "demo": Command(

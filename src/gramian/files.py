@@ -9,6 +9,9 @@ from pathlib import Path
 
 from gramian.errors import UserError
 
+EXPORT = "export.json"
+"""Head of an exported study: tables without weights, see `gramian.study.export`."""
+
 
 def output_folder(path: str | Path) -> Path:
     """Create ``path`` where it is missing and make sure that files can be written into it.
@@ -36,6 +39,23 @@ def output_folder(path: str | Path) -> Path:
         reason = "it is a file" if folder.is_file() else (error.strerror or str(error)).lower()
         raise UserError(f"cannot write to folder '{folder}': {reason}; name a folder that you can write to") from error
     return folder
+
+
+def find_export(folder: Path) -> Path | None:
+    """The folder of an exported study that ``folder`` is, lies in or holds; None where there is none.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> find_export(folder) is None
+    True
+    >>> _ = (folder / EXPORT).write_text("{}")
+    >>> find_export(folder / "populations" / "p000") == folder
+    True
+    """
+    above = (path for path in (folder, *folder.parents) if (path / EXPORT).exists())
+    below = (path.parent for path in sorted(folder.rglob(EXPORT)))
+    return next(above, None) or next(below, None)
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from gramian.deep.session import pick_device, run_from
 from gramian.deep.streams import Stream, bits, integers, uniform
 from gramian.deep.trainer import network_spec
 from gramian.errors import UserError
+from gramian.files import find_export
 
 CONFIG = "config.toml"
 
@@ -202,6 +203,8 @@ def read_run(folder: Path) -> Config:
 
 
 def _where_runs_are(folder: Path) -> str:
+    if (export := find_export(folder)) is not None:
+        return f": '{export}' is an export of a study, without weights; name the run where it was trained"
     names = sorted(path.parent.name for path in folder.glob(f"*/{CONFIG}"))
     if not names:
         return "; name a folder OUT/<run> that 'gramian train' has written"

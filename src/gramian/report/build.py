@@ -34,7 +34,7 @@ def build(
     Parameters
     ----------
     folder
-        Of a study, a population, a run or an import: whatever `gramian.study.store.read_study` reads.
+        Of a study, a population, a run, an import or an export: whatever `gramian.study.store.read_study` reads.
     out
         Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, ``features.csv`` where
         the runs have logs of their features, and ``kappa.csv`` where the study has a grid of κ; it may lie inside

@@ -1,4 +1,4 @@
-"""``gramian study report`` and ``gramian study import``."""
+"""``gramian study report``, ``gramian study import`` and ``gramian study export``."""
 
 import sys
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from gramian.report.analysis import Options
 from gramian.report.build import build
 from gramian.report.reference import HumanTable
 from gramian.report.statistics import REPLICATES
+from gramian.study.export import write_export
 from gramian.study.store import Rows, write_import
 
 
@@ -18,7 +19,7 @@ class ReportOptions:
     """Which study to report, and how."""
 
     folder: tyro.conf.Positional[Path]
-    """Of a study, a population, a run or an import."""
+    """Of a study, a population, a run, an import or an export."""
     out: Path
     """Folder for index.html, figures, scores.csv, features.csv, table.md and table.tex."""
     human: HumanTable = "atari-57"
@@ -51,6 +52,16 @@ class ImportOptions:
     """A row is a training episode, of which a score takes the last 100, or a point of a curve, a mean already."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class ExportOptions:
+    """Which study to export."""
+
+    folder: tyro.conf.Positional[Path]
+    """Of a study, of its parts, of a population or of a run."""
+    out: Path
+    """Folder to write to, new or empty; 'gramian study report' reads it from there."""
+
+
 def report_command(options: ReportOptions) -> int:
     """Write the report of a study: a page, figures and tables."""
     chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title, options.frames)
@@ -66,4 +77,13 @@ def import_command(options: ImportOptions) -> int:
     repeated = study.episodes.height - study.episodes.unique().height
     if repeated:  # games that are played side by side may end at the same frame with the same return
         print(f"{repeated:,} rows repeat another one; each counts as an episode of its own", file=sys.stderr)
+    return 0
+
+
+def export_command(options: ExportOptions) -> int:
+    """Write what a report reads of a study, its tables and its analysis, as a small folder without weights."""
+    study = write_export(options.folder, options.out)
+    size = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file())
+    counts = f"{study.runs.height:,} runs, {study.episodes.height:,} episodes"
+    print(f"{counts} in {options.out}: {size / 1e6:.1f} MB", file=sys.stderr)
     return 0

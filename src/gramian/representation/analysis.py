@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian.deep.runs import CONFIG, Run, load_run
 from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
+from gramian.files import find_export, output_folder, replace_text, replacing
 from gramian.palette import arm_label, order_arms
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
@@ -114,6 +114,11 @@ def run_folders(folder: Path | str) -> list[Path]:
         return [root]
     found = sorted(path.parent for path in root.rglob(CONFIG))
     ended = [path for path in found if _state(path) in ("done", DIVERGED)]
+    export = find_export(root)
+    if not found and export is not None:
+        raise UserError(f"'{export}' is an export of a study, without weights; name the folder that it was trained in")
+    if export is not None:
+        print(f"'{export}' is an export, without weights: its runs are left out", file=sys.stderr)
     if not ended:
         why = "none of its runs has come to its end" if found else "it holds no run"
         raise UserError(f"nothing to analyze in '{root}': {why}; name folders OUT/<run>, or a study's")

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import UserError
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.seeds import Mean, mean, means, text
-from gramian.representation.tables import Measure, Moment, Point
+from gramian.representation.tables import Measure, Moment, Point, read_correlation
 
 Array = NDArray[np.float64]
 HISTOGRAM_BINS = 32
@@ -160,18 +159,23 @@ def measure_texts(measures: Sequence[Measure], arms: Sequence[str]) -> dict[str,
     return texts
 
 
+def first_measured(measures: Sequence[Measure], arm: str) -> Measure:
+    """A row of an arm's first seed that was measured, or of its first seed where none was; in one game.
+
+    Examples
+    --------
+    >>> row = Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", math.nan)
+    >>> first_measured([row, row._replace(run="pong-dqn-s1", seed=1, value=3.0)], "dqn").run
+    'pong-dqn-s1'
+    """
+    left_out = set(unmeasured(measures))
+    return min((m for m in measures if m.arm == arm), key=lambda m: (m.run in left_out, m.seed))
+
+
 def first_correlation(measures: Sequence[Measure], arm: str, folder: Path) -> Correlation:
     """Correlations of an arm's first seed that was measured; ordered by average linkage on 1 - abs(correlation)."""
-    left_out = set(unmeasured(measures))
-    first = min((m for m in measures if m.arm == arm), key=lambda m: (m.run in left_out, m.seed))
-    path = folder / f"{first.run}.npy"
-    try:
-        matrix = np.load(path, allow_pickle=False)
-        whole = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read '{path}': {error}; analyze the runs again") from error
-    if not whole:
-        raise UserError(f"'{path}' has shape {list(matrix.shape)}; it must be [d, d]; analyze the runs again")
+    first = first_measured(measures, arm)
+    matrix = read_correlation(folder, first.run)
     varies = ~np.isnan(matrix.diagonal())
     return Correlation(
         first.run, first.seed, _clustered(matrix[np.ix_(varies, varies)].astype(np.float64)), len(varies)

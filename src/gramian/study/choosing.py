@@ -1,7 +1,7 @@
 """``gramian study choose``: from studies that tune κ to the study that judges what they chose.
 
-Reads plans and run folders, and needs neither polars nor scipy: it works where a study was trained. The rule is that of
-the report, `gramian.study.rule`.
+Reads plans and run folders, and needs neither polars nor scipy: it works where a study was trained. Exports are read
+too, by polars. The rule is that of the report, `gramian.study.rule`.
 """
 
 import csv
@@ -23,11 +23,12 @@ from gramian.deep.config import RunSpec
 from gramian.deep.games import find_game
 from gramian.errors import UserError
 from gramian.study import rule
+from gramian.study.logs import open_logs
 from gramian.study.matching import feature_norms
 from gramian.study.norms import matched_kappa, penalty_of
-from gramian.study.plan import POPULATIONS, STUDY, Plan, Population, read_plan
+from gramian.study.plan import STUDY, Plan, read_plan
 from gramian.study.rule import Array
-from gramian.study.work import SETTLED, run_state
+from gramian.study.work import SETTLED
 
 MATCHED = "norm"
 """The penalty that is also judged at the κ of ``gram``'s feature norm: it shrinks features and does nothing else."""
@@ -115,12 +116,14 @@ class Tuning:
         diverged: list[tuple[str, int, int]] = []
         random: dict[str, list[float]] = {}
         prefill = self.plan.settings.prefill_agent_steps
+        logs = open_logs(self.folder)
         for population in self.plan.populations:
             for run in population.runs:
-                state, *_ = run_state(self.folder, population, run.name)
+                state, *_ = logs.state(population, run.name)
                 if state not in SETTLED:
                     raise UserError(f"run '{run.name}' in '{self.folder}' is {state}; finish the study first")
-                frames, returns = self._episodes(population, run)
+                table = np.array(logs.episodes(population, run.name), dtype=np.float64).reshape(-1, 2)
+                frames, returns = table[np.isfinite(table[:, 1])].T
                 random.setdefault(run.game.name, []).extend(returns[frames <= prefill].tolist())
                 if str(run.arm) not in finals:
                     continue
@@ -132,15 +135,6 @@ class Tuning:
         for name, seed, game in diverged:
             finals[name][seed, game] = _random_score(self.games[game], random[self.games[game]])
         return finals
-
-    def _episodes(self, population: Population, run: RunSpec) -> tuple[Array, Array]:
-        """Frames and returns of the episodes of a run."""
-        path = self.folder / POPULATIONS / population.id / run.name / "episodes.csv"
-        with path.open(encoding="utf-8", newline="") as file:
-            rows = [(float(row["frames"]), float(row["raw_return"])) for row in csv.DictReader(file)]
-        table = np.array(rows, dtype=np.float64).reshape(-1, 2)
-        finite = table[np.isfinite(table[:, 1])]
-        return finite[:, 0], finite[:, 1]
 
 
 def _mean_over_runs(scores: Array) -> Array:

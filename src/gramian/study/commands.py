@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from gramian.errors import UserError
-from gramian.files import output_folder, replace_text
+from gramian.files import EXPORT, output_folder, replace_text
 from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
 from gramian.study.choosing import MATCHED, evaluation_study
 from gramian.study.hardware import Hardware, Share, divide
@@ -169,6 +169,10 @@ def plan_command(options: PlanOptions) -> int:
 def run_command(options: RunOptions) -> int:
     """Do what is not done of a study: games × arms × seeds."""
     text, spec = _read(options)
+    if (options.out / EXPORT).exists():
+        raise UserError(
+            f"'{options.out}' is an export of a study, which has no weights to go on with; name another folder"
+        )
     made = (options.out / PLAN).exists()
     plan, hardware, share = _plan(options, spec, options.out if made else None)
     executor = _executor(options, hardware, share, plan, options.retries)

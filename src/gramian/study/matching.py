@@ -1,6 +1,5 @@
 """``gramian study match``: the κ at which each penalty of a study leaves features as large as one of its arms does."""
 
-import csv
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -8,9 +7,9 @@ from pathlib import Path
 
 from gramian.deep.arms import Arm, parse_arm
 from gramian.errors import UserError, unknown
+from gramian.study.logs import open_logs
 from gramian.study.norms import last_mean, matched_kappa, mean_norm, penalty_of
-from gramian.study.plan import POPULATIONS, Plan
-from gramian.study.work import run_state
+from gramian.study.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -34,20 +33,16 @@ def feature_norms(study: Path, plan: Plan, games: Collection[str] | None = None)
     Only runs that are done count, and an arm counts only where all its runs are done.
     """
     norms: dict[Arm, list[float]] = {}
+    logs = open_logs(study)
     for population in plan.populations:
         for run in population.runs:
             if games is not None and run.game.name not in games:
                 continue
-            state, *_ = run_state(study, population, run.name)
-            path = study / POPULATIONS / population.id / run.name / "metrics.csv"
-            norms.setdefault(run.arm, []).append(_last_norm(path) if state == "done" else math.nan)
+            done = logs.state(population, run.name)[0] == "done"
+            norm = last_mean(logs.feature_norms(population, run.name)) if done else math.nan
+            norms.setdefault(run.arm, []).append(norm)
     means = {arm: mean_norm(values) for arm, values in norms.items()}
     return {arm: norm for arm, norm in means.items() if math.isfinite(norm)}
-
-
-def _last_norm(path: Path) -> float:
-    with path.open(encoding="utf-8", newline="") as file:
-        return last_mean([float(row["feature_norm"]) for row in csv.DictReader(file)])
 
 
 def games_of(plan: Plan, arm: str) -> list[str]:

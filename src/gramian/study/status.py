@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gramian.study.attempts import attempts, is_locked
+from gramian.study.logs import ExportLogs, FolderLogs, open_logs
 from gramian.study.plan import Plan, Population
-from gramian.study.work import SETTLED, UNREADABLE, run_state
+from gramian.study.work import SETTLED, UNREADABLE
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,12 +53,13 @@ class PopulationStatus:
 
 def survey(study: Path, plan: Plan) -> list[PopulationStatus]:
     """How each population of a study stands."""
-    return [_survey(study, plan, population) for population in plan.populations]
+    logs = open_logs(study)
+    return [_survey(study, plan, population, logs) for population in plan.populations]
 
 
-def _survey(study: Path, plan: Plan, population: Population) -> PopulationStatus:
+def _survey(study: Path, plan: Plan, population: Population, logs: FolderLogs | ExportLogs) -> PopulationStatus:
     past = attempts(study, population.id)
-    found = [(run.name, *run_state(study, population, run.name)) for run in population.runs]
+    found = [(run.name, *logs.state(population, run.name)) for run in population.runs]
     finished = all(state in SETTLED for _, state, _, _ in found)
     at_work = bool(past) and not finished and is_locked(study, population.id)
     failed = past[-1].reason if past and past[-1].event == "failed" and not at_work else None

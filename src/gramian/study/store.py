@@ -1,10 +1,10 @@
-"""Run folders, and other people's tables, as tidy tables. Reads files and knows no learner."""
+"""Run folders, exports of them and other people's tables, as tidy tables. Reads files and knows no learner."""
 
 import csv
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -13,9 +13,10 @@ from typing import Any, Literal
 import polars as pl
 
 from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
+from gramian.files import EXPORT, output_folder, replace_text, replacing
 from gramian.palette import arm_label
 from gramian.study.names import game_name
+from gramian.study.packed import Packed
 from gramian.study.rule import WINDOW_EPISODES
 
 RUN_SCHEMA: dict[str, Any] = {
@@ -67,7 +68,7 @@ class Study:
 
 
 def read_study(folder: str | Path) -> Study:
-    r"""Read every run folder below ``folder``, however deep, and every table imported there.
+    r"""Read every run folder below ``folder``, however deep, every export and every table imported there.
 
     Parameters
     ----------
@@ -78,6 +79,10 @@ def read_study(folder: str | Path) -> Study:
     ------
     UserError
         If there is no run, or if a file of one cannot be read.
+
+    See Also
+    --------
+    gramian.study.export.write_export : Writes what is read here as a small folder, to be read here again.
 
     Examples
     --------
@@ -93,8 +98,13 @@ def read_study(folder: str | Path) -> Study:
     root = Path(folder)
     if not root.is_dir():
         raise UserError(f"there is no folder '{root}'; name the folder of a study, a population or a run")
-    parts = [_read_run(path.parent, root) for path in sorted(root.rglob("config.toml"))]
-    parts += [_read_import(path) for path in sorted(root.rglob("imported.json"))]
+    readers: dict[str, Callable[[Path], Study]] = {
+        "config.toml": lambda path: _read_run(path.parent, root),
+        "imported.json": _read_import,
+        EXPORT: _read_export,
+    }
+    # By their paths, whatever they are: a part that is exported keeps its place among the others.
+    parts = [readers[path.name](path) for path in sorted(path for name in readers for path in root.rglob(name))]
     if not parts:
         raise UserError(f"there is no run below '{root}'; a run is a folder with a config.toml")
     return _joined(parts)
@@ -236,11 +246,7 @@ def read_planned(folder: str | Path) -> Planned:
     >>> read_planned(folder).cells
     {('pong', 'dqn', 0): ''}
     """
-    root = Path(folder)
-    paths = [root / "plan.json"]
-    if not paths[0].exists():
-        paths = [path for path in sorted(root.rglob("plan.json")) if (path.parent / "populations").is_dir()]
-    parts = [_read_plan(path) for path in paths]
+    parts = [_read_plan(path) for path in plan_paths(Path(folder))]
     titles, games, seeds = (
         {getattr(part, name) for part in parts} for name in ("title", "evaluation_games", "evaluation_seeds")
     )
@@ -250,6 +256,13 @@ def read_planned(folder: str | Path) -> Planned:
         games.pop() if len(games) == 1 else (),
         seeds.pop() if len(seeds) == 1 else (),
     )
+
+
+def plan_paths(root: Path) -> list[Path]:
+    """The plan in a study's folder, or those of its parts in the folders below."""
+    if (root / "plan.json").exists():
+        return [root / "plan.json"]
+    return [path for path in sorted(root.rglob("plan.json")) if (path.parent / "populations").is_dir()]
 
 
 def _read_plan(path: Path) -> Planned:
@@ -295,6 +308,24 @@ def _read_import(path: Path) -> Study:
         name: [{"imported_from": record.get("source"), "sha256": record.get("sha256")}] for name in study.runs["run"]
     }
     return Study(study.runs, study.episodes, study.metrics, {}, source)
+
+
+def _read_export(path: Path) -> Study:
+    packed = Packed(path)
+    episodes, metrics, held_out = (packed.log(name) for name in ("episodes", "metrics", "held_out"))
+    numbers = pl.all().exclude(CELL_SCHEMA).cast(pl.Float64)
+    try:
+        runs = packed.runs().select(_cast(RUN_SCHEMA))
+        return Study(
+            runs.with_columns(folder=pl.Series([str(path.parent / own) for own in runs["folder"]], dtype=pl.String)),
+            episodes.select(_cast(EPISODE_SCHEMA)),
+            metrics.select(*_cast(CELL_SCHEMA), numbers),
+            packed.notes("settings"),
+            packed.notes("provenance"),
+            held_out.select(*_cast(CELL_SCHEMA), numbers),
+        )
+    except pl.exceptions.PolarsError as error:
+        raise UserError(f"the tables of '{path}' are damaged: {str(error).splitlines()[0]}") from error
 
 
 def _read_run(folder: Path, root: Path) -> Study:

@@ -1,0 +1,111 @@
+"""States and logs of the runs of a planned study, from its run folders or from an export of it.
+
+Run folders are read without polars, as on the machine where a study was trained; an export needs it.
+"""
+
+import csv
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gramian.errors import UserError
+from gramian.files import EXPORT
+from gramian.study.plan import POPULATIONS, Population
+from gramian.study.work import UNREADABLE, run_state
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gramian.study.packed import Packed
+
+State = tuple[str, int, str]
+"""State, agent steps and reason of a run; see `gramian.study.work.run_state`."""
+
+
+class FolderLogs:
+    """Of the run folders of a study."""
+
+    def __init__(self, study: Path) -> None:
+        self._study = study
+
+    def state(self, population: Population, run: str) -> State:
+        """How a run stands."""
+        return run_state(self._study, population, run)
+
+    def feature_norms(self, population: Population, run: str) -> list[float]:
+        """The mean feature norms that a run has logged."""
+        return [float(row["feature_norm"]) for row in self._rows(population, run, "metrics.csv")]
+
+    def episodes(self, population: Population, run: str) -> list[tuple[float, float]]:
+        """Frames and return of each episode of a run."""
+        rows = self._rows(population, run, "episodes.csv")
+        return [(float(row["frames"]), float(row["raw_return"])) for row in rows]
+
+    def _rows(self, population: Population, run: str, name: str) -> list[dict[str, str]]:
+        with (self._study / POPULATIONS / population.id / run / name).open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+
+class ExportLogs:
+    """Of an export; each table is read when it is asked for."""
+
+    def __init__(self, packed: "Packed") -> None:
+        self._packed = packed
+
+    def state(self, population: Population, run: str) -> State:
+        """How the run stood when it was exported."""
+        if (found := self._states.get(f"{POPULATIONS}/{population.id}/{run}")) is None:
+            return "waiting", 0, ""
+        state, agent_steps, reason = found
+        return ("unknown", 0, UNREADABLE) if agent_steps is None else (state, agent_steps, reason)
+
+    def feature_norms(self, population: Population, run: str) -> list[float]:
+        """The mean feature norms that a run has logged."""
+        own = self._own(self._metrics, population, run)
+        if "feature_norm" not in own.columns:
+            raise UserError(f"run '{run}' in '{self._packed.folder}' has no log of its feature norms")
+        return [float(norm) for norm in own["feature_norm"].drop_nulls()]
+
+    def episodes(self, population: Population, run: str) -> list[tuple[float, float]]:
+        """Frames and return of each episode of a run."""
+        own = self._own(self._episodes, population, run).select("frames", "return").drop_nulls()
+        return [(float(frames), float(value)) for frames, value in own.iter_rows()]
+
+    def _own(self, logs: "dict[str, pl.DataFrame]", population: Population, run: str) -> "pl.DataFrame":
+        if run not in logs:
+            raise UserError(f"run '{run}' of population {population.id} in '{self._packed.folder}' has no logs")
+        return logs[run]
+
+    @cached_property
+    def _states(self) -> dict[str, list[Any]]:
+        runs = self._packed.runs().select("folder", "state", "agent_steps", "reason")
+        # one that has no status yet is planned in the tables of a study, and waiting in its plan
+        return {folder: status for folder, *status in runs.iter_rows() if status[0] != "planned"}
+
+    @cached_property
+    def _metrics(self) -> "dict[str, pl.DataFrame]":
+        return _by_run(self._packed.log("metrics"))
+
+    @cached_property
+    def _episodes(self) -> "dict[str, pl.DataFrame]":
+        return _by_run(self._packed.log("episodes"))
+
+
+def _by_run(log: "pl.DataFrame") -> "dict[str, pl.DataFrame]":
+    return {str(run): rows for (run,), rows in log.group_by("run", maintain_order=True)}
+
+
+def open_logs(study: Path) -> FolderLogs | ExportLogs:
+    """The logs of the study in ``study``, which is its folder or that of its export.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> open_logs(Path(tempfile.mkdtemp())).state(Population("p000", ()), "pong-dqn-s0")
+    ('waiting', 0, '')
+    """
+    if not (study / EXPORT).exists():
+        return FolderLogs(study)
+    from gramian.study.packed import Packed
+
+    return ExportLogs(Packed(study / EXPORT))
