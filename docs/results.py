@@ -6,9 +6,9 @@ Run it as ``python docs/results.py`` after a result has changed. Of a study that
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of
 ``gramian analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
 ``kappa-a.csv`` and ``kappa-b.csv``, and in ``first`` the scores and features of an earlier set of the same runs; that
-of Atari ``features.csv`` of its pilot, as ``pilot.csv``. Intervals are 95 % percentile intervals of the stratified
-bootstrap over seeds, or Student's where it is said, and for differences of a few seeds; differences are of pairs of the
-same game and seed.
+of Atari ``features.csv`` of its pilot, as ``pilot.csv``. Differences are of pairs of the same game and seed.
+They, and growths, have Student's 95 % intervals, whatever the number of seeds; scores, features and measures of an arm
+by itself, and shares of pairs, have 95 % percentile intervals of the stratified bootstrap over seeds.
 """
 
 import argparse
@@ -35,7 +35,7 @@ Row = dict[str, str]
 BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
 """What the arms of each study are compared with, in turn."""
 FEW = 5
-"""Up to so many seeds differences have Student's intervals: the bootstrap's are far too narrow."""
+"""Up to so many seeds the pairs that an arm wins are counted: an interval of their share would be far too narrow."""
 SPREADS = {"minatar": "95 % intervals over seeds", "atari": "the range of the seeds, where there are several"}
 """What the figures of each study show beside means."""
 PENALISED = ("gram", "decor")
@@ -151,38 +151,27 @@ class Grid:
         """Of each game, with intervals."""
         return statistics.bootstrap(statistics.mean_over_runs, self.values[arm], np.random.default_rng(0), by_game=True)
 
-    def compared(self, statistic: statistics.PairStatistic, arm: str, baseline: str, *, by_game: bool) -> Interval:
-        """An arm with another, by pairs of the same game and seed; intervals of the bootstrap."""
-        pair: tuple[Array, Array] = self.values[arm], self.values[baseline]
-        return statistics.bootstrap_pair(statistic, *pair, np.random.default_rng(0), paired=True, by_game=by_game)
-
-    def pairs(self, arm: str, baseline: str) -> tuple[Array, Array]:
-        """An arm less another ``[S, G]``, and in which games ``[G]`` that are so few that intervals are Student's."""
-        apart = self.values[arm] - self.values[baseline]
-        return apart, np.isfinite(apart).sum(axis=0) <= FEW
+    def pairs(self, arm: str, baseline: str) -> Array:
+        """An arm less another ``[S, G]``, by pairs of the same game and seed."""
+        return np.asarray(self.values[arm] - self.values[baseline])
 
     def differences(self, arm: str, baseline: str) -> list[str]:
-        """An arm less another in each game, by pairs of the same seed."""
-        apart, few = self.pairs(arm, baseline)
-        found = self.compared(statistics.paired_difference, arm, baseline, by_game=True)
-        return [
-            interval_text(student(apart[:, [at]]), sign=True) if few[at] else interval_text(found, at, sign=True)
-            for at in range(len(self.games))
-        ]
+        """The mean of the pairs in each game."""
+        apart = self.pairs(arm, baseline)
+        return [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(self.games))]
 
     def together(self, arm: str, baseline: str) -> str:
         """The mean of the games."""
-        apart, few = self.pairs(arm, baseline)
-        if few.any():
-            return interval_text(student(apart), sign=True)
-        return interval_text(self.compared(mean_difference, arm, baseline, by_game=False), sign=True)
+        return interval_text(student(self.pairs(arm, baseline)), sign=True)
 
     def won(self, arm: str, baseline: str) -> str:
         """The share of pairs that an arm wins; where they are few, their number."""
-        apart, few = self.pairs(arm, baseline)
-        if few.any():
+        apart = self.pairs(arm, baseline)
+        if np.isfinite(apart).sum(axis=0).min() <= FEW:
             return f"{(apart > 0).sum() + 0.5 * (apart == 0).sum():g} of {np.isfinite(apart).sum()}"
-        return interval_text(self.compared(statistics.paired_improvement, arm, baseline, by_game=False))
+        both: tuple[Array, Array] = self.values[arm], self.values[baseline]
+        share = statistics.paired_improvement
+        return interval_text(statistics.bootstrap_pair(share, *both, np.random.default_rng(0), paired=True))
 
     def relative(self, scale: Array) -> "Grid":
         """The same in percent of a scale ``[G]``, so that games can be put together."""
@@ -233,11 +222,6 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
     names = [f"less `{baseline}`", *final.titles, "together, %", "pairs won", "pairs won by area"]
     header, *lines = zip(names, *columns, strict=True)
     return table(header, lines)
-
-
-def mean_difference(arm: Array, baseline: Array) -> Array:
-    """Mean over games of the mean difference of pairs."""
-    return np.asarray(statistics.paired_difference(arm, baseline).mean(-1))
 
 
 def both(study: str) -> str:

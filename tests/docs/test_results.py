@@ -112,6 +112,38 @@ def test_differences_of_a_few_seeds_have_students_interval_and_their_wins_are_co
     assert results.scores("atari").startswith("| arm (1 to 3 seeds) | Qbert | Seaquest |")
 
 
+def write_spread(results, spread):
+    """Scores of ten seeds whose differences to DQN are not the same."""
+    folder = results.RESULTS / "minatar"
+    folder.mkdir(parents=True)
+    lines = ["game,arm,seed,state,final_score,auc,random,training_norm"]
+    for seed, more in enumerate(spread):
+        lines += [f"minatar/freeway,dqn,{seed},done,{seed},1,0,{seed}"]
+        lines += [f"minatar/freeway,gram,{seed},done,{seed + more},1,0,{seed + more}"]
+    for name in ("scores.csv", "features.csv"):
+        (folder / name).write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("table", ["scores", "features"])
+def test_differences_of_many_seeds_have_students_interval_too(results, table):
+    spread = [0.5, 1.5, 4.0, -1.0, 2.5, 3.0, 0.0, 6.0, 1.0, 2.0]
+    write_spread(results, spread)
+    ends = scipy.stats.ttest_1samp(spread, 0).confidence_interval()
+    if table == "scores":
+        found = columns(results.against("minatar", "dqn"))["`gram`"][0]
+    else:
+        found = columns(results.feature_differences("minatar"))["‖φ‖ in training"][0]
+    assert found == f"**+1.95 [+{ends.low:.3f},\u00a0+{ends.high:.2f}]**"
+
+
+def test_a_difference_that_the_bootstrap_alone_tells_from_0_is_not_bold(results):
+    spread = [3.2, 3.2, 3.2, 1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0]
+    write_spread(results, spread)
+    drawn = np.random.default_rng(0).choice(spread, (2_000, 10)).mean(axis=1)
+    assert np.quantile(drawn, 0.025) > 0
+    assert "**" not in columns(results.against("minatar", "dqn"))["`gram`"][0]
+
+
 def test_games_are_put_together_in_percent_of_what_dqn_learns(results):
     write_scores(results)
     found = columns(results.against("minatar", "dqn"))
