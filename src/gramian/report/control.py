@@ -6,7 +6,7 @@ from pathlib import Path
 from gramian.palette import kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.differences import Differences, differences
+from gramian.report.differences import difference_words, differences
 from gramian.report.figures import CONTROL_FIGURE
 from gramian.report.html import table
 from gramian.report.section import picture
@@ -55,17 +55,6 @@ def control_section(analysis: Analysis, figures: Path) -> str:
         rows.append(["together, %", *(interval_words(found.together(arm)) for arm in found.pairs)])
     return html + table(
         headings, rows, f"Final score less that of {control}, with Student's 95 % intervals", frame="sticky"
-    )
-
-
-def difference_words(found: Differences, baseline: str) -> str:
-    """What a figure of differences shows."""
-    together = ""
-    if found.common:
-        together = f" Together: mean over games, in percent of what {baseline} learns in each."
-    return (
-        f"Final score less that of {found.against}, by pairs of the same game and seed; bars: Student's 95 % interval "
-        f"of the mean, and where seeds are few the seeds themselves.{together}"
     )
 
 

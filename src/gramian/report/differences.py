@@ -67,3 +67,14 @@ def differences(analysis: Analysis, against: str) -> Differences:
         learned = mean_over_runs(final[baseline]) - analysis.random
     pairs = {arm: final[arm] - final[against] for arm in analysis.shown() if arm != against}
     return Differences(against, pairs, np.where(learned > 0, learned, np.nan))
+
+
+def difference_words(found: Differences, baseline: str) -> str:
+    """What a figure of differences shows."""
+    together = ""
+    if found.common:
+        together = f" Together: mean over games, in percent of what {baseline} learns in each."
+    return (
+        f"Final score less that of {found.against}, by pairs of the same game and seed; bars: Student's 95 % interval "
+        f"of the mean, and where seeds are few the seeds themselves.{together}"
+    )

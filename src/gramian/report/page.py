@@ -12,6 +12,7 @@ from gramian.palette import arm_styles
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
+from gramian.report.differences import difference_words, differences
 from gramian.report.dynamics import Dynamics, Growths
 from gramian.report.html import class_of, counted, definitions, table
 from gramian.report.kappa_section import kappa_section
@@ -165,12 +166,10 @@ class Page:
 
     def _curves(self) -> str:
         if self.figures:
-            baseline = self.analysis.options.baseline
-            shown = {
-                "learning-curves": f"learning curves: mean over seeds; band: {_BAND}",
-                "differences": f"final score less that of {baseline}, pairs of the same game and seed; bars: Student's "
-                f"{CONFIDENCE:.0%} interval of the mean, or the seeds themselves where they are few",
-            }
+            shown = {"learning-curves": f"Learning curves: mean over seeds; band: {_BAND}."}
+            if self.analysis.has_baseline():
+                baseline = self.analysis.options.baseline
+                shown["differences"] = difference_words(differences(self.analysis, baseline), baseline)
             return pictures(self.figures, shown) + self._ranges()
         options = self._game_options()
         band = (
