@@ -24,9 +24,11 @@ from PIL import Image
 
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
-from gramian.palette import order_arms
+from gramian.palette import CONTROL, order_arms
 from gramian.report import reference, statistics
-from gramian.report.statistics import Array, Interval
+from gramian.report.statistics import Array, Interval, student
+from gramian.representation.figures import told_apart
+from gramian.representation.seeds import MOST_OF_A_RANGE
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -36,8 +38,6 @@ BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "nor
 """What the arms of each study are compared with, in turn."""
 FEW = 5
 """Up to so many seeds the pairs that an arm wins are counted: an interval of their share would be far too narrow."""
-SPREADS = {"minatar": "95 % intervals over seeds", "atari": "the range of the seeds, where there are several"}
-"""What the figures of each study show beside means."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
 FIRST = "minatar/first"
@@ -143,9 +143,8 @@ class Grid:
     @property
     def seeds_text(self) -> str:
         """How many seeds an arm has in a game."""
-        counts = np.isfinite(np.stack(list(self.values.values()))).sum(axis=1)
-        fewest, most = counts.min(), counts.max()
-        return (f"{most} seeds" if most > 1 else "1 seed") if fewest == most else f"{fewest} to {most} seeds"
+        found = np.isfinite(np.stack(list(self.values.values()))).sum(axis=1)
+        return seeds_words(int(found.min()), int(found.max()))
 
     def means(self, arm: str) -> Interval:
         """Of each game, with intervals."""
@@ -304,33 +303,10 @@ def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], 
     return table(["game, arm" if len(together) > 1 else "game", *columns], lines)
 
 
-def student(differences: Array) -> Interval:
-    """Mean over games of the mean over seeds of differences ``[S, G]``, with Student's 95 % interval."""
-    error, freedom = standard_error(differences)
-    half = error * float(scipy.stats.t.ppf(0.975, freedom))
-    mean = float(np.nanmean(differences, axis=0).mean())
-    return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
-
-
 def detectable(differences: Array) -> float:
     """True mean of such differences ``[S, G]`` that a t-test at 5 % finds with a power of 80 %."""
-    error, freedom = standard_error(differences)
+    error, freedom = statistics.standard_error(differences)
     return error * float(scipy.stats.t.ppf(0.975, freedom) + scipy.stats.t.ppf(0.8, freedom))
-
-
-def standard_error(differences: Array) -> tuple[float, float]:
-    """Of that mean ``[S, G]``, games being what they are and seeds drawn, and its freedom; NaN where a game has one.
-
-    Games do not have one variance in common, so the freedom is Satterthwaite's, (Σv)²/Σ(v²/(n-1)), with v the variance
-    of the mean over the n seeds of a game.
-    """
-    seeds = np.isfinite(differences).sum(axis=0)
-    if seeds.min() < 2:
-        return math.nan, 1.0
-    variances = np.nanvar(differences, axis=0, ddof=1) / seeds
-    total = float(variances.sum())
-    freedom = total**2 / float((variances**2 / (seeds - 1)).sum()) if total > 0 else float(seeds.min() - 1)
-    return math.sqrt(total) / len(seeds), freedom
 
 
 def feature_differences(study: str) -> str:
@@ -424,30 +400,89 @@ def kappas(study: str) -> str:
 
 
 def figures(study: str) -> str:
-    """The figures that there are."""
-    spread = SPREADS[study]
-    names = {
-        "learning-curves": f"Learning curves: mean of the last 100 episodes, and {spread}",
-        "differences": f"Final score less that of DQN, pairs of the same seed, and {spread}",
-    }
-    return pictures(study, names)
+    """The figures of the scores that there are."""
+    rows = read(RESULTS / study / "scores.csv")
+    less = "by pairs of the same game and seed"
+    return pictures(
+        study,
+        {
+            "learning-curves": (
+                "Learning curves",
+                f"Learning curves: mean return of the last 100 training episodes, {mean_words(rows)}",
+            ),
+            "differences": ("Final score less that of DQN", f"Final score less that of DQN, {less}, {bar_words(rows)}"),
+            "against-control": (
+                f"Final score less that of {CONTROL}",
+                f"What is left beyond small features: final score less that of `{CONTROL}`, {less}, {bar_words(rows)}",
+            ),
+        },
+    )
 
 
 def feature_figures(study: str) -> str:
     """The figures of the features that there are."""
-    names = {
-        "feature-norm": "‖φ‖ during training",
-        "sparsity": "Active features and sparsity of trained agents on Seaquest",
-        "dynamics": "Norms, gradients, TD error, sparsity, rank, correlation and dormancy during training on Seaquest",
-    }
-    return pictures(study, names)
+    during = read(RESULTS / study / "features.csv")
+    seaquest = [row for row in during if row["game"].endswith("seaquest")]
+    trained = [row for row in read(RESULTS / study / "measures.csv") if row["game"].endswith("seaquest")]
+    arms = ", ".join(f"`{arm}`" for arm in told_apart(order_arms(row["arm"] for row in trained)))
+    return pictures(
+        study,
+        {
+            "feature-norm": ("Feature norm during training", f"Mean ‖φ‖ during training, {mean_words(during)}"),
+            "sparsity": (
+                "Active features and sparsity of trained agents on Seaquest",
+                "States that trained agents come by in play on Seaquest: how many features are active in a state, in "
+                f"how many states a feature is active, and the share of |φ| ≤ ε. Arms: {arms}; {mean_words(trained)}",
+            ),
+            "dynamics": (
+                "Features, gradients and TD error during training on Seaquest",
+                "Norms, gradients, TD error, sparsity, rank, correlation and dormancy during training on Seaquest, "
+                f"{mean_words(seaquest)}",
+            ),
+        },
+    )
 
 
-def pictures(study: str, names: dict[str, str]) -> str:
-    """Those that there are, by name and what they show."""
+def counts(rows: Sequence[Row]) -> tuple[int, int]:
+    """Fewest and most seeds of an arm in a game; 0 where there are no runs."""
+    seeds: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        seeds.setdefault((row["game"], row["arm"]), set()).add(row["seed"])
+    found = [len(own) for own in seeds.values()]
+    return min(found, default=0), max(found, default=0)
+
+
+def seeds_words(fewest: int, most: int) -> str:
+    """How many seeds there are."""
+    return (f"{most} seeds" if most != 1 else "1 seed") if fewest == most else f"{fewest} to {most} seeds"
+
+
+def mean_words(rows: Sequence[Row]) -> str:
+    """What lines and bands of a figure are."""
+    fewest, most = counts(rows)
+    band = "band: 95 % bootstrap interval over seeds"
+    if most <= MOST_OF_A_RANGE:
+        band = "thin lines: the single seeds, where there are several"
+    return f"mean over {seeds_words(fewest, most)}; {band}"
+
+
+def bar_words(rows: Sequence[Row]) -> str:
+    """What marks and bars of a figure of differences are."""
+    fewest, most = counts(rows)
+    bars = "bars: Student's 95 % interval"
+    if most <= MOST_OF_A_RANGE:
+        bars = "no interval: small circles are the single seeds, and what is hollow rests on one"
+    return (
+        f"mean over {seeds_words(fewest, most)}; {bars}. Last panel: the mean of the games, in percent of what DQN "
+        "learns in each"
+    )
+
+
+def pictures(study: str, names: dict[str, tuple[str, str]]) -> str:
+    """Those that there are, by name, each with what it is called and, below it, what it shows."""
     there = [
-        f"![{text}](figures/results/{study}-{name}.png)\n"
-        for name, text in names.items()
+        f"![{called}](figures/results/{study}-{name}.png)\n\n*{caption}.*\n"
+        for name, (called, caption) in names.items()
         if (DOCS / "figures" / "results" / f"{study}-{name}.png").exists()
     ]
     return "\n".join(there) or f"*Not yet run: awaits figures of the report of `{study}`.*\n"
@@ -521,8 +556,10 @@ def dopamine() -> str:
     path = RESULTS / "dopamine" / "dopamine.md"
     if not path.exists():
         return awaited(path)
-    text = "Mean training return by million frames, ours and Dopamine's, 95 % intervals; single runs thin"
-    picture = pictures("dopamine", {"curves": text})
+    text = (
+        "Mean training return by million frames, ours and Dopamine's, with 95 % intervals over runs; thin: single runs"
+    )
+    picture = pictures("dopamine", {"curves": ("Mean training return, ours and Dopamine's", text)})
     return path.read_text(encoding="utf-8") + (f"\n{picture}" if picture.startswith("!") else "")
 
 
@@ -562,6 +599,7 @@ def report_figures(study: str) -> dict[str, str]:
     return {
         "learning-curves": "learning-curves",
         "differences": "differences",
+        "against-control": "differences-control",
         "feature-norm": "feature-norm",
         "dynamics": f"features-{seaquest}",
         "sparsity": f"representation/sparsity-{seaquest}",

@@ -88,7 +88,9 @@ _KINDS = {
     "dr3": ("green", "dot", "star"),
 }
 """The first arm of a kind looks the same everywhere; the kinds stand in the order of the documentation."""
-_LABELS = {"norm (matched)": ("purple", "solid", "star")}
+CONTROL = "norm (matched)"
+"""Label of the arm that only shrinks the features, to the norm that the arm it is the control of leaves them."""
+_LABELS = {CONTROL: ("purple", "solid", "star")}
 """Looks of arms that `gramian study choose` gives a label: in the colour of their kind, with a line of their own."""
 
 

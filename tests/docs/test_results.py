@@ -73,6 +73,32 @@ def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, t
     )
 
 
+def drawn(results, study, *names):
+    folder = results.DOCS / "figures" / "results"
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / f"{study}-{name}.png").touch()
+
+
+def test_a_figure_has_a_caption_with_its_seeds_and_what_its_band_is(results):
+    write_scores(results)
+    drawn(results, "minatar", "learning-curves", "differences")
+    first, caption, second, words = results.figures("minatar").strip().split("\n\n")
+    assert first == "![Learning curves](figures/results/minatar-learning-curves.png)"
+    assert caption.endswith("mean over 6 seeds; band: 95 % bootstrap interval over seeds.*")
+    assert second.startswith("![Final score less that of DQN]")
+    assert "mean over 6 seeds; bars: Student's 95 % interval." in words
+
+
+def test_captions_of_few_seeds_name_no_interval(results):
+    write_scores(results, "atari", ["qbert"], seeds=2)
+    drawn(results, "atari", "learning-curves", "against-control")
+    captions = results.figures("atari")
+    assert "mean over 2 seeds; thin lines: the single seeds" in captions
+    assert "less that of `norm (matched)`" in captions
+    assert "95 %" not in captions
+
+
 def test_scores_are_means_with_intervals_over_seeds(results):
     write_scores(results)
     lines = results.scores("minatar").splitlines()

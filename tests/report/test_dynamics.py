@@ -1,6 +1,7 @@
 import numpy as np
 import polars as pl
 import pytest
+import scipy.stats
 
 from gramian.report.dynamics import dynamics, growths
 from gramian.study.store import Study
@@ -18,15 +19,25 @@ def metrics_study(rows: dict[str, list[tuple[float, float]]], column: str = "fea
 def test_a_point_is_the_mean_over_seeds_of_the_means_of_its_bin():
     one = metrics_study({"a": [(590, 1.0), (600, 3.0)], "b": [(600, 10.0)]})
     series = dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"]
-    assert series.frames.tolist() == [590.0, 600.0]
+    assert series.x.tolist() == [590.0, 600.0]
     assert series.mean.tolist() == [1.0, 6.5]
     np.testing.assert_allclose([series.low, series.high], [[np.nan, 3.0], [np.nan, 10.0]])
+    np.testing.assert_allclose(series.runs, [[1.0, 3.0], [np.nan, 10.0]])
+
+
+def test_a_band_is_the_interval_of_the_bootstrap_over_seeds():
+    values = np.random.default_rng(0).normal(size=12)
+    one = metrics_study({str(seed): [(600, value)] for seed, value in enumerate(values)})
+    series = dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"]
+    theirs = scipy.stats.bootstrap((values,), np.mean, method="percentile", rng=np.random.default_rng(1))
+    ends = theirs.confidence_interval
+    np.testing.assert_allclose([series.low[0], series.high[0]], [ends.low, ends.high], atol=0.08)
 
 
 def test_values_that_are_not_finite_are_left_out():
     one = metrics_study({"a": [(300, float("nan")), (600, 2.0)], "b": [(600, float("inf"))]})
     series = dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"]
-    assert (series.frames.tolist(), series.mean.tolist()) == ([600.0], [2.0])
+    assert (series.x.tolist(), series.mean.tolist()) == ([600.0], [2.0])
 
 
 def test_sparsity_is_the_share_of_features_that_are_not_active():
@@ -36,7 +47,7 @@ def test_sparsity_is_the_share_of_features_that_are_not_active():
 
 def test_no_more_than_sixty_points_are_kept():
     one = metrics_study({"a": [(float(frame), 1.0) for frame in range(1, 1001)]})
-    assert len(dynamics(one, {"pong": 1000.0})["pong"]["feature_norm"]["dqn"].frames) == 60
+    assert len(dynamics(one, {"pong": 1000.0})["pong"]["feature_norm"]["dqn"].x) == 60
 
 
 def test_runs_without_metrics_have_no_dynamics():
@@ -45,7 +56,7 @@ def test_runs_without_metrics_have_no_dynamics():
 
 def test_a_run_that_went_on_beyond_the_horizon_falls_into_the_last_bin():
     one = metrics_study({"a": [(700, 1.0)]})
-    assert np.array_equal(dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"].frames, [600.0])
+    assert np.array_equal(dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"].x, [600.0])
 
 
 def test_held_out_measures_stand_behind_those_of_the_batches():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from benchmarks.synthetic_study import write_study
@@ -53,30 +54,89 @@ def test_gains_of_many_arms_stand_in_rows_and_have_one_scale(seven_arms):
     assert figure.get_figwidth() < 12
 
 
+def lines_of(axes):
+    """What each arm's mark lies at, in the order of the arms."""
+    return [line.get_xdata()[0] for line in axes.get_lines() if len(line.get_xdata()) == 1 and line.get_marker() != "|"]
+
+
 def test_differences_have_a_panel_for_each_game_and_a_line_for_each_arm(seven_arms):
-    figure = figures.differences(seven_arms)
+    figure = figures.differences(seven_arms, "dqn")
     shown = [axes for axes in figure.axes if axes.axison]
-    assert len(shown) == 5
+    assert [axes.get_title() for axes in shown[:2]] == ["Asterix (2 seeds)", "Breakout (2 seeds)"]
     assert [label.get_text() for label in shown[0].get_yticklabels()] == ARMS[1:]
-    drawn = [line.get_xdata()[0] for line in shown[0].get_lines() if line.get_marker() in "s^Dx*+"]
     expected = [float(seven_arms.comparisons[arm].difference.estimate[0]) for arm in ARMS[1:]]
-    assert [value for value in expected if not any(np.isclose(value, found) for found in drawn)] == []
+    np.testing.assert_allclose(lines_of(shown[0]), expected)
+
+
+def test_differences_to_the_control_are_drawn_with_the_games_together(seven_arms):
+    assert seven_arms.control == "norm (matched)"
+    figure = figures.differences(seven_arms, seven_arms.control)
+    first, *_, last = (axes for axes in figure.axes if axes.axison)
+    assert last.get_title() == "together, % of what dqn learns"
+    arms = [label.get_text() for label in first.get_yticklabels()]
+    assert arms == [arm for arm in ARMS if arm != "norm (matched)"]
+    learned = np.nanmean(seven_arms.final["dqn"], axis=0) - seven_arms.random
+    percent = 100 * (seven_arms.final["gram"] - seven_arms.final["norm (matched)"]) / learned
+    assert lines_of(last)[arms.index("gram")] == pytest.approx(percent[:, learned > 0].mean(0).mean())
+
+
+def study_of(folder, seeds, metric_rows=0):
+    """Pong with two arms."""
+    generator = np.random.default_rng(0)
+    arms = ["dqn", "gram"]
+    write_study(
+        folder, games=["Pong"], arms=arms, seeds=seeds, episodes=30, metric_rows=metric_rows, generator=generator
+    )
+    study = read_study(folder)
+    return study, analyse(study, Options(replicates=100))
 
 
 @pytest.mark.parametrize(("seeds", "circles"), [(3, 3), (4, 0)])
 def test_few_seeds_stand_in_the_place_of_an_interval(tmp_path, seeds, circles):
-    generator = np.random.default_rng(0)
-    write_study(
-        tmp_path, games=["Pong"], arms=["dqn", "gram"], seeds=seeds, episodes=30, metric_rows=0, generator=generator
-    )
-    analysis = analyse(read_study(tmp_path), Options(replicates=100))
-    (axes,) = figures.differences(analysis).axes
+    _, analysis = study_of(tmp_path, seeds)
+    (axes,) = figures.differences(analysis, "dqn").axes
     drawn = [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]
     assert sum(map(len, drawn)) == circles
     if circles:
         np.testing.assert_allclose(drawn[0], (analysis.final["gram"] - analysis.final["dqn"])[:, 0])
     bars = [bar for bar in axes.collections for segment in bar.get_segments() if np.ptp(segment[:, 0]) > 0]
     assert bool(bars) == (not circles)
+
+
+@pytest.mark.parametrize(("seeds", "hollow"), [(1, True), (2, False)])
+def test_a_difference_of_one_seed_is_hollow_and_said_to_be_one(tmp_path, seeds, hollow):
+    _, analysis = study_of(tmp_path, seeds)
+    (axes,) = figures.differences(analysis, "dqn").axes
+    (mark,) = [line for line in axes.get_lines() if line.get_marker() == "^"]
+    assert (mark.get_markerfacecolor() == "none") == hollow
+    assert axes.get_title() == ("Pong (1 seed)" if hollow else "Pong (2 seeds)")
+
+
+def test_bars_of_differences_are_students_intervals(tmp_path):
+    _, analysis = study_of(tmp_path, 6)
+    (axes,) = figures.differences(analysis, "dqn").axes
+    pairs = (analysis.final["gram"] - analysis.final["dqn"])[:, 0]
+    ends = scipy.stats.ttest_1samp(pairs, 0).confidence_interval()
+    (bar,) = [segment for bars in axes.collections for segment in bars.get_segments()]
+    np.testing.assert_allclose(bar[:, 0], [ends.low, ends.high])
+
+
+@pytest.mark.parametrize(("seeds", "lines", "bands"), [(1, 0, 0), (3, 6, 0), (4, 0, 2)])
+def test_curves_of_few_seeds_have_thin_lines_in_the_place_of_bands(tmp_path, seeds, lines, bands):
+    study, analysis = study_of(tmp_path, seeds, metric_rows=20)
+    found = dynamics(study, {"Pong": float(analysis.horizon[0])})
+    for axes in (
+        figures.learning_curves(analysis).axes[0],
+        figures.metric_grid(analysis, found, "feature_norm").axes[0],
+    ):
+        thin = [line for line in axes.get_lines() if line.get_linewidth() < 0.5]
+        assert (len(thin), len(axes.collections)) == (lines, bands)
+
+
+def test_the_axes_of_feature_norms_begin_at_0(tmp_path):
+    study, analysis = study_of(tmp_path, 2, metric_rows=20)
+    figure = figures.metric_grid(analysis, dynamics(study, {"Pong": float(analysis.horizon[0])}), "feature_norm")
+    assert figure.axes[0].get_ylim()[0] == 0
 
 
 @pytest.mark.parametrize(("frames", "marked"), [(4_000_000, False), (20_000_000, True)])

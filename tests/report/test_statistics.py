@@ -28,6 +28,10 @@ def missing(scores: np.ndarray, *cells: tuple[int, int]) -> np.ndarray:
     return holes
 
 
+def mean_difference(arm, baseline):
+    return statistics.mean_over_runs(arm - baseline)
+
+
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [
@@ -161,9 +165,34 @@ def test_paired_improvement_counts_pairs_of_the_same_seed(arm, baseline):
     assert statistics.paired_improvement(arm, baseline) == pytest.approx(np.mean(pairs))
 
 
-def test_paired_difference_leaves_seeds_out_that_one_arm_lacks():
+def test_the_difference_of_one_game_has_the_interval_of_a_t_test_over_pairs():
+    generator = np.random.default_rng(3)
+    arm, baseline = generator.normal(1, 1, 10), generator.normal(size=10)
+    estimate, low, high = statistics.student((arm - baseline)[:, None])
+    theirs = scipy.stats.ttest_rel(arm, baseline).confidence_interval()
+    np.testing.assert_allclose([estimate, low, high], [(arm - baseline).mean(), theirs.low, theirs.high])
+
+
+def test_two_games_of_unlike_spread_have_the_freedom_of_welch():
+    generator = np.random.default_rng(4)
+    first, second = generator.normal(0, 1, 8), generator.normal(0, 5, 8)
+    # the mean of two games is half the difference of one and of the other with its sign turned
+    theirs = scipy.stats.ttest_ind(first, -second, equal_var=False).confidence_interval()
+    _, low, high = statistics.student(np.stack([first, second], axis=1))
+    np.testing.assert_allclose([low, high], [theirs.low / 2, theirs.high / 2])
+
+
+def test_students_interval_holds_the_truth_as_often_as_it_says():
+    drawn = np.random.default_rng(5).normal(size=(2_000, 10, 1))
+    held = [low <= 0 <= high for _, low, high in map(statistics.student, drawn)]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+
+
+def test_a_difference_leaves_seeds_out_that_one_arm_lacks():
     arm, baseline = np.array([[5.0], [np.nan], [9.0]]), np.array([[1.0], [0.0], [np.nan]])
-    assert statistics.paired_difference(arm, baseline).tolist() == [4.0]
+    found = statistics.student_by_game(arm - baseline)
+    assert found.estimate.tolist() == [4.0]
+    assert np.isnan(found.low).all()
 
 
 def test_paired_interval_ignores_what_seeds_share_and_the_unpaired_one_does_not():
@@ -219,7 +248,7 @@ def test_one_seed_gives_an_estimate_and_no_interval():
 
 def test_no_two_runs_of_one_seed_give_no_paired_interval():
     arm, baseline = np.array([[1.0], [np.nan]]), np.array([[np.nan], [1.0]])
-    interval = bootstrap_pair(statistics.paired_difference, arm, baseline, np.random.default_rng(0), paired=True)
+    interval = bootstrap_pair(mean_difference, arm, baseline, np.random.default_rng(0), paired=True)
     assert np.isnan(np.concatenate(interval)).all()
 
 
@@ -252,7 +281,7 @@ def test_paired_intervals_are_those_of_scipy():
         method="percentile",
         rng=np.random.default_rng(0),
     ).confidence_interval
-    own = bootstrap_pair(statistics.paired_difference, arm, baseline, generator, paired=True, replicates=5000)
+    own = bootstrap_pair(mean_difference, arm, baseline, generator, paired=True, replicates=5000)
     assert [own.low.item(), own.high.item()] == pytest.approx([theirs.low, theirs.high], abs=0.05)
 
 

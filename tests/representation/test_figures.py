@@ -4,10 +4,13 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from gramian.errors import UserError
 from gramian.palette import arm_styles
-from gramian.representation.figures import draw, spectrum_figure
+from gramian.representation.figures import draw, sparsity_figure, spectrum_figure
 from gramian.representation.tables import Point, read_measures
 from tests.representation.analyses import write_report
 
@@ -52,3 +55,63 @@ def test_a_table_of_another_kind_is_refused(tmp_path):
     (tmp_path / "measures.csv").write_text("a,b\n1,2\n", encoding="utf-8")
     with pytest.raises(UserError, match="has columns a, b; it must have run, game"):
         read_measures(tmp_path / "measures.csv")
+
+
+def spectra(seeds):
+    """Eigenvalues of a few seeds: 1 and 0.01, the second a little larger with each seed."""
+    return [
+        Point(f"dqn-s{seed}", "pong", "dqn", seed, "spectrum", x, value)
+        for seed in range(seeds)
+        for x, value in ((1, 1.0), (2, 0.01 * (1 + seed)))
+    ]
+
+
+@pytest.mark.parametrize(("seeds", "lines", "bands"), [(1, 1, 0), (3, 4, 0), (4, 1, 1)])
+def test_few_seeds_are_thin_lines_in_the_place_of_a_band(seeds, lines, bands):
+    axes = spectrum_figure(spectra(seeds), arm_styles(["dqn"])).axes[0]
+    assert (len(axes.get_lines()), len(axes.collections)) == (lines, bands)
+
+
+def test_a_band_is_the_interval_of_the_bootstrap_over_seeds():
+    (band,) = spectrum_figure(spectra(10), arm_styles(["dqn"])).axes[0].collections
+    values = 0.01 * np.arange(1, 11)
+    ends = scipy.stats.bootstrap(
+        (values,), np.mean, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    at_second = band.get_paths()[0].vertices[:, 1][np.isclose(band.get_paths()[0].vertices[:, 0], 2)]
+    np.testing.assert_allclose([at_second.min(), at_second.max()], [ends.low, ends.high], rtol=0.06)
+
+
+def test_the_axis_of_eigenvalues_ends_where_they_do():
+    axes = spectrum_figure(spectra(1), arm_styles(["dqn"])).axes[0]
+    assert axes.get_ylim() == pytest.approx((0.01 / 3, 3.0))
+
+
+def test_legends_lie_below_the_panels():
+    figure = spectrum_figure(spectra(2), arm_styles(["dqn"]))
+    FigureCanvasAgg(figure).draw()
+    (legend,) = figure.legends
+    assert legend.get_window_extent().y1 <= min(axes.get_tightbbox().y0 for axes in figure.axes)
+    assert not any(axes.get_legend() for axes in figure.axes)
+
+
+def test_histograms_of_many_arms_are_those_of_the_first_of_gram_and_of_the_control():
+    arms = ["dqn", "decor", "gram", "gram-unbiased", "norm", "norm (matched)", "cross"]
+    points = [
+        Point(arm, "pong", arm, 0, curve, x, 1.0)
+        for arm in arms
+        for curve, xs in (("active_per_state", (0, 1)), ("active_per_feature", (0,)), ("sparsity", (0, 1)))
+        for x in xs
+    ]
+    figure = sparsity_figure(points, arm_styles(arms))
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["dqn", "gram", "norm (matched)"]
+    assert "3 of 7 arms" in figure.get_suptitle()
+
+
+def test_a_figure_has_the_games_title(tmp_path, monkeypatch):
+    write_report(tmp_path, games=("minatar/breakout",))
+    titles = []
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **_: (titles.append(self.get_suptitle()), path.touch()))
+    draw(tmp_path)
+    assert titles
+    assert all(title.startswith("MinAtar Breakout: ") for title in titles)

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from gramian.errors import UserError, unknown
-from gramian.palette import order_arms
+from gramian.palette import CONTROL, order_arms
 from gramian.report import reference, statistics
 from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
@@ -36,6 +36,8 @@ class Options:
     """Of the page; the name of the study's folder where empty."""
     frames: int = 0
     """Look at the first so many frames of every run; 0 for all of them."""
+    control: str = ""
+    """Arm that the others are compared with besides; `gramian.palette.CONTROL` where empty and the study has it."""
 
     def __post_init__(self) -> None:
         if self.replicates < 100:
@@ -84,7 +86,7 @@ class Comparison:
     paired_improvement: Interval
     """Share of pairs that the arm wins, by final score."""
     difference: Interval
-    """Mean difference in final score over pairs of the same seed, of each game ``[G]``."""
+    """Mean difference in final score over pairs of the same seed, of each game ``[G]``, with Student's intervals."""
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,8 @@ class Analysis:
     """The choice of κ, where a penalty has a grid of it."""
     windows: tuple[int, ...] = (WINDOW_EPISODES,)
     """Rows that a score is the mean of: 100 of episodes, 1 of a table whose rows are means already."""
+    control: str = ""
+    """Arm that the others are compared with besides the baseline; empty where there is none."""
 
     def by_kind_of_rows(self, episodes: str, points: str, both: str) -> str:
         """The words for a study of episodes, of points of learning curves, or of both."""
@@ -171,7 +175,8 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
     Raises
     ------
     UserError
-        If two runs are of the same game, arm and seed, or if the baseline named is not an arm of the study.
+        If two runs are of the same game, arm and seed, or if the baseline or the control named is not an arm of the
+        study, or both are one.
 
     Examples
     --------
@@ -224,7 +229,19 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
         cautions, sweep,
         tuple(sorted(runs["window"].unique().to_list())),
+        _control(options, arms),
     )  # fmt: skip
+
+
+def _control(options: Options, arms: list[str]) -> str:
+    """The arm that the others are compared with besides; empty where there is none."""
+    if not options.control:
+        return CONTROL if CONTROL in arms and options.baseline != CONTROL else ""
+    if options.control not in arms:
+        raise unknown("control arm", options.control, arms)
+    if options.control == options.baseline:
+        raise UserError(f"the control arm is '{options.control}', the baseline; name another arm of the two")
+    return options.control
 
 
 def _common_games(tables: Scores, arms: list[str]) -> list[int]:
@@ -300,7 +317,7 @@ def _compare(tables: Scores, arm: str, options: Options, generator: np.random.Ge
         interval(statistics.probability_of_improvement, final, base_final, False),
         int(pairs.sum()),
         interval(statistics.paired_improvement, final, base_final, True),
-        interval(statistics.paired_difference, final, base_final, True, by_game=True),
+        statistics.student_by_game(final - base_final),
     )
 
 

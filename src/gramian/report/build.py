@@ -6,6 +6,7 @@ from pathlib import Path
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
+from gramian.report.control import control_section
 from gramian.report.dynamics import dynamics, growths
 from gramian.report.features import feature_table
 from gramian.report.figures import draw_figures
@@ -40,7 +41,7 @@ def build(
         the runs have logs of their features, and ``kappa.csv`` where the study has a grid of κ; it may lie inside
         ``folder``.
     options
-        Human table, baseline, bootstrap and title.
+        Human table, baseline, control, bootstrap and title.
     analysis_folder
         What ``gramian analyze`` has written of the study's runs; ``folder/analysis``, where there is one, unless it is
         given.
@@ -99,12 +100,15 @@ def build(
         draw_figures(analysis, features, target / "figures")
         if analyzed is not None:
             place = target / "figures" / "representation"
-            representation_figures.draw(analyzed, place, formats=("png", "svg"), arms=analysis.arms)
+            representation_figures.draw(
+                analyzed, place, formats=("png", "svg"), arms=analysis.arms, control=analysis.control
+            )
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
         page = Page(
             title, study, analysis, features, table, growths(study), representation, planned, before=before,
             after=after, figures=target / "figures" if small else None,
+            control=control_section(analysis, target / "figures"),
         )  # fmt: skip
         replace_text(target / "index.html", page.html())
     except OSError as error:

@@ -9,10 +9,8 @@ from gramian.report import reference, statistics
 from gramian.report.scores import Scores
 from gramian.report.statistics import Array
 from gramian.report.sweep import Sweep
+from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.store import Study
-
-MOST_OF_A_RANGE = 3
-"""Seeds up to which a percentile interval is the range of the seeds: of 3, one replicate in 27 is the lowest alone."""
 
 
 def find_cautions(
@@ -66,7 +64,8 @@ def about_ranges(final: Mapping[str, Array]) -> str:
         return ""
     return (
         f"Range of {most} seeds: an interval of a game is no more than what its seeds span, and far narrower than a "
-        "95 % interval would be. That one leaves out 0 is no sign of a difference."
+        "95 % interval would be. That one leaves out 0 is no sign of a difference. Differences in final score have "
+        "Student's intervals, which are as wide as they must be."
     )
 
 

@@ -26,6 +26,8 @@ class ReportOptions:
     """Table of human and random scores that Atari scores are normalised with."""
     baseline: str = Options.baseline
     """Arm that the others are compared with."""
+    control: str = ""
+    """Arm that they are compared with besides, in a section of its own; 'norm (matched)', where the study has it."""
     replicates: int = REPLICATES
     """Bootstrap replicates."""
     seed: int = 0
@@ -64,7 +66,15 @@ class ExportOptions:
 
 def report_command(options: ReportOptions) -> int:
     """Write the report of a study: a page, figures and tables."""
-    chosen = Options(options.human, options.baseline, options.replicates, options.seed, options.title, options.frames)
+    chosen = Options(
+        human=options.human,
+        baseline=options.baseline,
+        replicates=options.replicates,
+        seed=options.seed,
+        title=options.title,
+        frames=options.frames,
+        control=options.control,
+    )
     page = build(options.folder, options.out, chosen, analysis_folder=options.analysis, small=options.small)
     print(f"report in {page}", file=sys.stderr)
     return 0

@@ -1,14 +1,12 @@
 """The features while they were learned: ``metrics.csv`` and ``representation.csv``, by game and arm."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import numpy as np
 import polars as pl
 
-from gramian.report.statistics import Array
 from gramian.representation.dynamics import growth
 from gramian.representation.seeds import Mean, means
+from gramian.representation.series import Line, line
 from gramian.study.store import CELL_SCHEMA, Study
 
 POINTS = 60
@@ -46,25 +44,12 @@ FIGURES = (*list(LABELS)[:7], "held_out.effective_rank", "held_out.mean_abs_corr
 """Metrics that become a figure of all games: the paper's six, sparsity, and two on held-out states."""
 
 
-@dataclass(frozen=True)
-class Series:
-    """One metric of one arm on one game, over frames ``[K]``: mean over seeds, less and plus its standard error.
-
-    The ends are NaN where there is one seed.
-    """
-
-    frames: Array
-    mean: Array
-    low: Array
-    high: Array
-
-
-Dynamics = dict[str, dict[str, dict[str, Series]]]
-"""Game → metric → arm → series."""
+Dynamics = dict[str, dict[str, dict[str, Line]]]
+"""Game → metric → arm → line over frames."""
 
 
 def dynamics(study: Study, horizon: dict[str, float]) -> Dynamics:
-    """Bring the metrics of all runs onto a common grid of frames, and take mean and standard error over seeds.
+    """Bring the metrics of all runs onto a common grid of frames, and take mean and interval over seeds.
 
     Parameters
     ----------
@@ -86,14 +71,14 @@ def dynamics(study: Study, horizon: dict[str, float]) -> Dynamics:
     held = held.rename({name: HELD + name for name in held.columns if name not in ("frames", *CELL_SCHEMA)})
     found: Dynamics = {}
     for (game, metric, arm), rows in (group for part in (table, held) for group in _points(part, horizon)):
-        frames = rows["bin"].to_numpy() * (horizon[game] / POINTS)
-        mean, error = (np.asarray(rows[name].to_numpy(), float) for name in ("mean", "error"))
-        found.setdefault(game, {}).setdefault(metric, {})[arm] = Series(frames, mean, mean - error, mean + error)
+        width = horizon[game] / POINTS
+        values = ((run, place * width, value) for run, place, value in rows.iter_rows())
+        found.setdefault(game, {}).setdefault(metric, {})[arm] = line(values)
     return {game: {name: by[name] for name in LABELS if name in by} for game, by in found.items()}
 
 
 def _points(table: pl.DataFrame, horizon: dict[str, float]) -> Iterator[tuple[tuple[str, str, str], pl.DataFrame]]:
-    """Game, metric and arm, each with its bins' means and standard errors over seeds."""
+    """Game, metric and arm, each with the means of its runs by bins: run, bin, value."""
     metrics = [name for name in LABELS if name in table.columns]
     if not metrics or "frames" not in table.columns or table.is_empty():
         return
@@ -106,12 +91,9 @@ def _points(table: pl.DataFrame, horizon: dict[str, float]) -> Iterator[tuple[tu
         .agg(pl.col(metrics).mean())
         .unpivot(metrics, index=["game", "arm", "run", "bin"], variable_name="metric")
         .drop_nulls("value")
-        .group_by("game", "metric", "arm", "bin", maintain_order=True)
-        .agg(mean=pl.col("value").mean(), error=pl.col("value").std() / pl.len().sqrt())
-        .sort("bin", maintain_order=True)
     )
     for (game, metric, arm), rows in points.group_by("game", "metric", "arm", maintain_order=True):
-        yield (str(game), str(metric), str(arm)), rows
+        yield (str(game), str(metric), str(arm)), rows.select("run", "bin", "value")
 
 
 Growths = dict[str, dict[str, dict[str, Mean]]]

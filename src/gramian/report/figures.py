@@ -15,14 +15,17 @@ from matplotlib.lines import Line2D
 from gramian.files import output_folder, replacing
 from gramian.palette import Style, arm_styles, kind_of
 from gramian.progress import Progress
-from gramian.report import reference
+from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
-from gramian.report.cautions import MOST_OF_A_RANGE
+from gramian.report.differences import Differences
+from gramian.report.differences import differences as differences_of
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
 from gramian.report.html import counted
 from gramian.report.statistics import FEW_GAMES, Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
+from gramian.representation.seeds import MOST_OF_A_RANGE
+from gramian.representation.series import Line
 
 _RC: Any = {
     "font.size": 8,
@@ -41,6 +44,10 @@ PANELS = (
     "held_out.feature_rank",
 )  # fmt: skip
 """Metrics of the figure of one game; the first six are the paper's."""
+CONTROL_FIGURE = "differences-control"
+"""Name of the figure of differences to the control."""
+FROM_ZERO = PANELS[:6]
+"""Metrics that are sizes: an axis that does not begin at 0 would make small differences look large."""
 NEARLY = 0.9
 """A run of this share of the paper's frames is as long as the paper's: its last episode may be cut off."""
 
@@ -60,7 +67,9 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
     if any(np.isfinite(comparison.gain.estimate).any() for comparison in analysis.comparisons.values()):
         jobs["auc-gain"] = lambda: auc_gains(analysis)
     if analysis.comparisons and len(analysis.games) <= FEW_GAMES:
-        jobs["differences"] = lambda: differences(analysis)
+        jobs["differences"] = lambda: differences(analysis, analysis.options.baseline)
+    if analysis.control and len(analysis.games) <= FEW_GAMES:
+        jobs[CONTROL_FIGURE] = lambda: differences(analysis, analysis.control)
     if (sweep := analysis.sweep) is not None:
         jobs["kappa"] = lambda: kappa_choice(sweep, analysis.options.baseline)
     for metric in FIGURES:
@@ -94,7 +103,10 @@ def learning_curves(analysis: Analysis) -> Figure:
     def draw(axes: Axes, at: int) -> None:
         game, frames = analysis.games[at], analysis.grid(at)
         for number, (arm, style) in enumerate(styles.items()):
-            _line(axes, frames, _at(analysis.curve_intervals[arm], at), style, shift=number / len(styles))
+            seeds = analysis.curves[arm][:, at]
+            seeds = seeds[np.isfinite(seeds).any(axis=1)]
+            interval = _at(analysis.curve_intervals[arm], at)
+            _line(axes, frames, interval, style, shift=number / len(styles), seeds=seeds)
         row = reference.atari(game)
         if row is not None and as_long[at]:
             for arm in styles:
@@ -121,21 +133,21 @@ def learning_curves(analysis: Analysis) -> Figure:
 
 
 def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
-    """One metric of the features on every game: mean over seeds and its standard error."""
+    """One metric of the features on every game: mean over seeds and its interval."""
     styles = _shown_styles(analysis)
 
     def draw(axes: Axes, at: int) -> None:
         by_arm = dynamics.get(analysis.games[at], {}).get(metric, {})
         for number, arm in enumerate(arm for arm in styles if arm in by_arm):
-            series = by_arm[arm]
-            interval = Interval(series.mean, series.low, series.high)
-            _line(axes, series.frames, interval, styles[arm], shift=number / len(styles))
+            _metric_line(axes, by_arm[arm], styles[arm], shift=number / len(styles))
+        if metric in FROM_ZERO and by_arm:
+            axes.set_ylim(bottom=0)
 
     return _grid(analysis, styles, draw, LABELS[metric], [])
 
 
 def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
-    """The paper's six panels of one game, and what else says what became of the features: mean and standard error."""
+    """The paper's six panels of one game, and what else says what became of the features: mean and interval."""
     styles = _shown_styles(analysis)
     metrics = [name for name in PANELS if name in dynamics[game]]
     columns = min(3, len(metrics))
@@ -152,9 +164,7 @@ def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
     for axes, metric in zip(panels, metrics, strict=False):
         by_arm = dynamics[game][metric]
         for number, arm in enumerate(arm for arm in styles if arm in by_arm):
-            series = by_arm[arm]
-            interval = Interval(series.mean, series.low, series.high)
-            _line(axes, series.frames, interval, styles[arm], shift=number / len(styles))
+            _metric_line(axes, by_arm[arm], styles[arm], shift=number / len(styles))
         if metric in PANELS[:6] and all((series.mean > 0).all() for series in by_arm.values()):
             axes.set_yscale("log")
             axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3)))
@@ -200,43 +210,72 @@ def profiles(analysis: Analysis) -> Figure:
     return figure
 
 
-def differences(analysis: Analysis) -> Figure:
-    """Final score less that of the baseline, by pairs of the same seed: a panel for each game, a line for each arm.
+def differences(analysis: Analysis, against: str) -> Figure:
+    """Final score less that of one arm, by pairs of the same seed: a panel for each game, a line for each arm.
 
-    Where an interval of the bootstrap would be the range of the seeds, the seeds stand in its place.
+    Bars are Student's intervals. Of a few seeds, which would make them as wide as the panel, the seeds stand in their
+    place, and the title says how many there are; a single seed is hollow. The last panel is the mean of the games, in
+    percent of what the baseline learns in them.
     """
     styles = _shown_styles(analysis)
-    arms = [arm for arm in styles if arm in analysis.comparisons]
-    games = len(analysis.games)
-    columns = min(5, games)
-    rows = math.ceil(games / columns)
-    figure = Figure(figsize=(1.9 * columns + 1.3, rows * (0.2 * len(arms) + 0.9)), layout="constrained")
+    found = differences_of(analysis, against)
+    games = [at for at in range(len(analysis.games)) if found.seeds(at)]
+    count = max(1, len(games) + bool(found.common))
+    columns = min(3 if count <= 6 else 4, count)
+    rows = math.ceil(count / columns)
+    figure = Figure(figsize=(1.9 * columns + 1.3, rows * (0.2 * len(found.pairs) + 0.9) + 0.4), layout="constrained")
     panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
-    few = False
-    for at, axes in enumerate(panels):
-        if at >= games:
-            axes.set_axis_off()
-            continue
-        for place, arm in enumerate(arms):
-            estimate, low, high = (float(end[at]) for end in analysis.comparisons[arm].difference)
-            pairs = (analysis.final[arm] - analysis.final[analysis.options.baseline])[:, at]
-            seeds = pairs[np.isfinite(pairs)]
-            if len(seeds) <= MOST_OF_A_RANGE:
-                few = True
-                error = np.zeros((2, 1))
-                axes.plot(seeds, np.full(len(seeds), place), "o", color=styles[arm].color, markersize=3.2, mfc="none")
-            else:
-                error = np.abs(np.array([[low], [high]]) - estimate)
-            axes.errorbar(estimate, place, xerr=error, fmt=styles[arm].symbol, color=styles[arm].color, markersize=6,
-                          markeredgewidth=1.6, elinewidth=1.1, capsize=2)  # fmt: skip
-        axes.axvline(0, color="black", linewidth=0.7)
-        axes.set_title(reference.title(analysis.games[at]), fontsize=8)
-        axes.set_yticks(range(len(arms)), arms)
-        axes.set_ylim(len(arms) - 0.5, -0.5)
-        axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
-    what = f"final score less that of {analysis.options.baseline}, pairs of the same seed"
-    figure.supxlabel(f"{what}; small circles: single seeds, where they are few" if few else what, fontsize=8)
+    for axes in panels[len(games) + bool(found.common) :]:
+        axes.set_axis_off()
+    for axes, at in zip(panels, games, strict=False):
+        _game_differences(axes, found, at, styles)
+        _difference_axes(axes, _game_title(analysis.games[at], found.seeds(at)), list(found.pairs))
+    if found.common:
+        axes = panels[len(games)]
+        for place, arm in enumerate(found.pairs):
+            interval = found.together(arm)
+            _difference(axes, place, interval, styles[arm], hollow=math.isnan(float(interval.low)))
+        axes.set_facecolor("#f2f2f2")
+        _difference_axes(axes, f"together, % of what {analysis.options.baseline} learns", list(found.pairs))
+    what = f"final score less that of {against}, pairs of the same seed"
+    counts = [found.seeds(at) for at in games]
+    if max(counts, default=0) > MOST_OF_A_RANGE or (found.common and 1 not in counts):
+        what += "; bars: Student's 95 % interval"
+    if any(1 < seeds <= MOST_OF_A_RANGE for seeds in counts):
+        what += "\nsmall circles: single seeds, where they are few"
+    if 1 in counts:
+        what += "\nhollow: one seed, or a mean with games of one seed, whose spread is unknown"
+    figure.supxlabel(what, fontsize=8)
     return figure
+
+
+def _game_differences(axes: Axes, found: Differences, game: int, styles: dict[str, Style]) -> None:
+    """The arms in one game: the mean of the pairs with its interval, or the pairs where they are few."""
+    for place, arm in enumerate(found.pairs):
+        pairs = found.pairs[arm][:, game]
+        seeds = pairs[np.isfinite(pairs)]
+        interval = found.in_game(arm, game)
+        if len(seeds) <= MOST_OF_A_RANGE:
+            interval = Interval(interval.estimate, np.asarray(np.nan), np.asarray(np.nan))
+            if len(seeds) > 1:
+                axes.plot(seeds, np.full(len(seeds), place), "o", color=styles[arm].color, markersize=3.2, mfc="none")
+        _difference(axes, place, interval, styles[arm], hollow=len(seeds) < statistics.FEWEST_SEEDS)
+
+
+def _difference(axes: Axes, place: int, interval: Interval, style: Style, *, hollow: bool) -> None:
+    estimate, low, high = (float(end) for end in interval)
+    error = np.nan_to_num(np.abs(np.array([[low], [high]]) - estimate))
+    filled = {"markerfacecolor": "none", "markeredgewidth": 0.8} if hollow else {"markeredgewidth": 1.6}
+    axes.errorbar(estimate, place, xerr=error, fmt=style.symbol, color=style.color, markersize=6, elinewidth=1.1,
+                  capsize=0 if math.isnan(low) else 2, **filled)  # fmt: skip
+
+
+def _difference_axes(axes: Axes, title: str, arms: list[str]) -> None:
+    axes.axvline(0, color="black", linewidth=0.7)
+    axes.set_title(title, fontsize=8)
+    axes.set_yticks(range(len(arms)), arms)
+    axes.set_ylim(len(arms) - 0.5, -0.5)
+    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
 
 
 def auc_gains(analysis: Analysis) -> Figure:
@@ -357,7 +396,8 @@ def _grid(
             axes.set_axis_off()
             continue
         draw(axes, at)
-        axes.set_title(reference.title(analysis.games[at]), fontsize=8)
+        seeds = max(int(np.isfinite(curves[:, at]).any(axis=-1).sum()) for curves in analysis.curves.values())
+        axes.set_title(_game_title(analysis.games[at], seeds), fontsize=8)
         _frame_ticks(axes)
         axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
     figure.legend(handles=[*_handles(styles), *extra], loc="upper center", ncols=legend_columns, frameon=False)
@@ -366,6 +406,18 @@ def _grid(
     figure.supxlabel(note, fontsize=8, y=0.05 / height)
     figure.supylabel(label, fontsize=8, x=0.05 / width)
     return figure
+
+
+def _game_title(game: str, seeds: int) -> str:
+    """A game's name, and how many seeds it has where they are few.
+
+    Examples
+    --------
+    >>> _game_title("pong", 10), _game_title("pong", 1)
+    ('Pong', 'Pong (1 seed)')
+    """
+    name = reference.title(game)
+    return f"{name} ({counted(seeds, 'seed')})" if seeds <= MOST_OF_A_RANGE else name
 
 
 def _handles(styles: dict[str, Style]) -> list[Line2D]:
@@ -401,16 +453,35 @@ def _frames_label(frames: float, _position: int | None) -> str:
     return f"{frames:g}"
 
 
+def _metric_line(axes: Axes, line: Line, style: Style, shift: float) -> None:
+    interval = Interval(line.mean, line.low, line.high)
+    _line(axes, line.x, interval, style, shift=shift, seeds=line.runs)
+
+
 def _line(
-    axes: Axes, x: Array, interval: Interval, style: Style, label: str | None = None, every: int = 0, shift: float = 0
+    axes: Axes,
+    x: Array,
+    interval: Interval,
+    style: Style,
+    label: str | None = None,
+    every: int = 0,
+    shift: float = 0,
+    seeds: Array | None = None,
 ) -> None:
-    """A line with its band; ``shift`` moves the markers by a share of their distance, so that arms do not hide them."""
+    """A line with its band; ``shift`` moves the markers by a share of their distance, so that arms do not hide them.
+
+    Where ``seeds`` ``[S, K]`` are given and so few that the band would be their range, they stand in its place.
+    """
     step = every or max(1, len(x) // 5)
     axes.plot(
         x, interval.estimate, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label,
         marker=style.symbol, markevery=(int(shift * step), step), markersize=3,
     )  # fmt: skip
-    axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
+    if seeds is None or len(seeds) > MOST_OF_A_RANGE:
+        axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
+        return
+    for seed in seeds if len(seeds) > 1 else ():
+        axes.plot(x, seed, color=style.color, linewidth=0.4, alpha=0.7)
 
 
 def _at(interval: Interval, game: int) -> Interval:

@@ -291,7 +291,7 @@
     const own = data("growth")[game], arms = Object.keys(own).map(Number).filter((at) => shown.has(at)), ground = dark() ? "#14171b" : "#ffffff", upright = narrow() && arms.length > 1;
     const traces = arms.map((at) => ({ type: "bar", name: plain(meta.arms[at].name), x: [narrow() ? "log ‖g‖" : "log ‖gradient of the head‖", "log ‖φ‖", "log |δ|"], y: own[at].m,
       marker: { color: color(at), line: { color: color(at), width: 1 }, pattern: { shape: meta.arms[at].pattern, bgcolor: color(at), fgcolor: ground, size: 7, solidity: 0.3 } },
-      error_y: { type: "data", array: own[at].e.map((error) => error ?? 0), color: ink(), thickness: 1, width: 3 },
+      error_y: { type: "data", symmetric: false, array: own[at].h.map((end, k) => (end ?? own[at].m[k]) - own[at].m[k]), arrayminus: own[at].l.map((end, k) => own[at].m[k] - (end ?? own[at].m[k])), color: ink(), thickness: 1, width: 3 },
       hovertemplate: "%{y:.3f}<extra>" + plain(meta.arms[at].name) + "</extra>" }));
     // The bars of a group are 0.8 wide together; a share stands at the foot of its bar.
     const annotations = arms.flatMap((at, k) => own[at].s.map((share, part) => ({ share, x: part + 1 + ((k - (arms.length - 1) / 2) * 0.8) / arms.length }))

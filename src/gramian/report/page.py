@@ -12,6 +12,7 @@ from gramian.palette import arm_styles
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
+from gramian.report.differences import difference_words, differences
 from gramian.report.dynamics import Dynamics, Growths
 from gramian.report.html import class_of, counted, definitions, table
 from gramian.report.kappa_section import kappa_section
@@ -22,6 +23,7 @@ from gramian.report.section import Section
 from gramian.report.small import feature_pictures, pictures, representation_pictures
 from gramian.report.statistics import CONFIDENCE
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
+from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.store import Planned, Study
 
 MOST_MISSING = 500
@@ -46,6 +48,8 @@ class Page:
     """Sections of others, after the results of the study."""
     figures: Path | None = None
     """Folder of the report's figures. Where it is given the page has no scripts, and these as pictures in it."""
+    control: str = ""
+    """What the arms have beyond the control, as HTML; empty where there is none."""
 
     def html(self) -> str:
         """The whole page. Every word that comes from a file is escaped."""
@@ -55,6 +59,7 @@ class Page:
             ("curves", "Learning curves", self._curves()),
             ("all-games", "All games", "" if self.figures else _ALL_GAMES),
             ("overall", "Median and IQM", self._overall()),
+            ("control", f"Beyond {escape(self.analysis.control)}", self.control),
             ("gains", "AUC gains", self._gains()),
             ("kappa", "Choice of κ", self._kappa()),
             ("scores", "Scores", self._scores()),
@@ -161,13 +166,10 @@ class Page:
 
     def _curves(self) -> str:
         if self.figures:
-            baseline = self.analysis.options.baseline
-            interval = f"{CONFIDENCE:.0%} bootstrap interval over seeds"
-            shown = {
-                "learning-curves": f"learning curves: mean over seeds; band: {interval}",
-                "differences": f"final score less that of {baseline}, pairs of the same game and seed; {interval}, "
-                "or the seeds themselves where they are few",
-            }
+            shown = {"learning-curves": f"Learning curves: mean over seeds; band: {_BAND}."}
+            if self.analysis.has_baseline():
+                baseline = self.analysis.options.baseline
+                shown["differences"] = difference_words(differences(self.analysis, baseline), baseline)
             return pictures(self.figures, shown) + self._ranges()
         options = self._game_options()
         band = (
@@ -277,17 +279,17 @@ Underlined: the best arm of this study. {sorting}The same numbers are in <code>s
         if not self.dynamics:
             return ""
         if self.figures:
-            said = "Raw (uncentred) features whatever the arm; mean over seeds, band: its standard error."
+            said = f"Raw (uncentred) features whatever the arm; mean over seeds, band: {_BAND}."
             return f'<p class="quiet small">{said}</p>{feature_pictures(self.figures, list(self.dynamics))}'
-        growth = """
+        growth = f"""
 <h3>Growth of the head's gradient</h3>
 <p class="quiet small">log‖g‖ = log‖φ‖ + log|δ| + rest, the rest being how much the samples agree. Growth: mean over the
-last tenth of training less that over the first tenth, mean over seeds with its standard error; the numbers are shares
-of the gradient's growth, where it grew by more than that error.</p>
+last tenth of training less that over the first tenth, mean over seeds with its {CONFIDENCE:.0%} interval; the numbers
+are shares of the gradient's growth, where it grew by more than its standard error.</p>
 <div id="growth-figure" class="figure" role="img" aria-label="Growth of the head's gradient and its parts"></div>"""
         return f"""
 <p class="quiet small">What the last hidden layer looked like, raw (uncentred) whatever the arm; mean over seeds, band:
-its standard error. The first six panels are those of the paper's figure. "Held out" is measured on states of a random
+{_BAND_OR_RANGE}. The first six panels are those of the paper's figure. "Held out" is measured on states of a random
 player that nothing is learned from.</p>
 <div class="bar"><label for="features-game">Game</label> <select id="features-game" data-game>{self._game_options()}
 </select></div>
@@ -301,12 +303,12 @@ player that nothing is learned from.</p>
         diverged = self.representation.unmeasured
         left_out = f" Diverged, and in no mean: {escape(', '.join(diverged))}." if diverged else ""
         if self.figures:
-            said = "Features of the trained agents on states that they come by in play; mean over seeds, band: its "
+            said = "Features of the trained agents on states that they come by in play; mean over seeds, band: "
             drawn = representation_pictures(self.figures, list(self.representation.arms))
-            return f'<p class="quiet small">{said}standard error.{left_out}</p>{drawn}'
+            return f'<p class="quiet small">{said}{_BAND}.{left_out}</p>{drawn}'
         return f"""
 <p class="quiet small">Features of the trained agents on states that they come by in play, as <code>gramian
-analyze</code> has measured them; mean over seeds, band: its standard error.{left_out}</p>
+analyze</code> has measured them; mean over seeds, band: {_BAND_OR_RANGE}.{left_out}</p>
 <div class="bar"><label for="representation-game">Game</label> <select id="representation-game" data-game>
 {self._game_options()}</select></div>
 <p id="representation-none" hidden>The runs of this game have not been analyzed.</p>
@@ -384,7 +386,7 @@ features. Features that do not vary are left out.</p>
                 "intervals",
                 f"{CONFIDENCE:.0%}, percentile bootstrap over seeds, stratified by game, {options.replicates:,} "
                 f"replicates (500 for curves), seed {options.seed}; AUC gains draw seeds for both arms together where "
-                "both have the same",
+                "both have the same; differences in final score have Student's, by pairs of the same game and seed",
             ),
             ("diverged runs", "count as random play from there on"),
             ("unfinished runs", "are in the curves as far as they have come, and in no score"),
@@ -426,6 +428,8 @@ def _plotly() -> str:
     return str(source)
 
 
+_BAND = f"{CONFIDENCE:.0%} bootstrap interval over seeds; of {MOST_OF_A_RANGE} or fewer the seeds themselves, thin"
+_BAND_OR_RANGE = f"{CONFIDENCE:.0%} bootstrap interval over seeds, which of {MOST_OF_A_RANGE} or fewer is their range"
 _PUBLISHED_LINES = (
     "Open markers at the right: the paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, "
     "other ε), mean and range of 5 runs."

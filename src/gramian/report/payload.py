@@ -10,13 +10,14 @@ import numpy as np
 from gramian.palette import Style, arm_styles, kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.dynamics import LABELS, POINTS, Dynamics, Growths, Series
+from gramian.report.dynamics import LABELS, POINTS, Dynamics, Growths
 from gramian.report.figures import gain_limit
 from gramian.report.representation import Heat, Representation
 from gramian.report.statistics import Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import number
 from gramian.representation.dynamics import GROWTH
+from gramian.representation.figures import SPECTRUM_RANGE
 from gramian.representation.series import Line, growth_shares
 
 _SEED_STEP = 2
@@ -181,13 +182,14 @@ def _features(analysis: Analysis, dynamics: Dynamics, game: str) -> dict[str, An
 
 
 def _growth(analysis: Analysis, growths: Growths, game: str) -> dict[int, Any]:
-    """For each arm the growths of log‖g‖, log‖φ‖ and log|δ| with their errors, and the shares of the last two."""
+    """For each arm the growths of log‖g‖, log‖φ‖ and log|δ| with their intervals, and the shares of the last two."""
     names = GROWTH[:3]
     by_arm = growths.get(game, {})
     return {
         at: {
             "m": _numbers(np.array([by_arm[arm][name].value for name in names])),
-            "e": _numbers(np.array([by_arm[arm][name].error for name in names])),
+            "l": _numbers(np.array([by_arm[arm][name].low for name in names])),
+            "h": _numbers(np.array([by_arm[arm][name].high for name in names])),
             "s": _numbers(np.array(growth_shares(by_arm[arm]))),
         }
         for at, arm in enumerate(analysis.arms)
@@ -201,7 +203,7 @@ def _representation(analysis: Analysis, found: Representation | None, game: str)
     at = {arm: analysis.arms.index(arm) for arm in found.arms[game]}
     return {
         "lines": {
-            name: {at[arm]: _error_line(line, name == "eigenvalues") for arm, line in by_arm.items()}
+            name: {at[arm]: _banded(line, name == "eigenvalues") for arm, line in by_arm.items()}
             for name, by_arm in found.lines[game].items()
         },
         "heat": {at[arm]: _heat(heat) for arm, heat in found.heats[game].items()},
@@ -210,11 +212,12 @@ def _representation(analysis: Analysis, found: Representation | None, game: str)
     }
 
 
-def _error_line(line: Line, logarithmic: bool) -> dict[str, Any]:
-    mean = np.where(line.mean > 0, line.mean, np.nan) if logarithmic else line.mean
-    low = line.mean - line.error
-    low = np.maximum(low, line.mean / 10) if logarithmic else low
-    return _series(Interval(mean, low, line.mean + line.error)) | {"x": _numbers(line.x)}
+def _banded(line: Line, logarithmic: bool) -> dict[str, Any]:
+    mean = line.mean
+    if logarithmic:  # what lies far below the largest is rounding, and zero has no place on the axis
+        mean = np.where(mean > np.nanmax(mean, initial=0.0) / SPECTRUM_RANGE, mean, np.nan)
+    low = np.maximum(line.low, line.mean / 10) if logarithmic else line.low
+    return _series(Interval(mean, low, line.high)) | {"x": _numbers(line.x)}
 
 
 def _heat(heat: Heat) -> dict[str, Any]:
@@ -264,11 +267,11 @@ def _penalty(penalty: Penalty, style: Style) -> dict[str, Any]:
     }
 
 
-def _metric(series: Series, floor: float | None) -> dict[str, Any]:
+def _metric(series: Line, floor: float | None) -> dict[str, Any]:
     """A metric's points; where there are as many as there can be, their frames go without saying."""
     low = series.low if floor is None else np.maximum(series.low, floor)
     found = _series(Interval(series.mean, low, series.high))
-    return found if len(series.frames) == POINTS else found | {"x": _numbers(series.frames)}
+    return found if len(series.x) == POINTS else found | {"x": _numbers(series.x)}
 
 
 def _series(interval: Interval) -> dict[str, Any]:

@@ -1,15 +1,16 @@
 """Numbers that others have published, shipped as data: the paper's table, human scores, Dopamine's curves."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Literal, cast
+from typing import Literal
 
 import numpy as np
 import polars as pl
 
 from gramian.report.statistics import Array
+from gramian.titles import key as key
+from gramian.titles import title as title
 
 HumanTable = Literal["atari-57", "nature"]
 
@@ -35,34 +36,6 @@ class Curve:
 
     frames: Array
     returns: Array
-
-
-def key(game: str) -> str:
-    """What is left of a game's name for looking it up: ALE's and Gymnasium's ids and the paper's spelling agree.
-
-    Examples
-    --------
-    >>> {key(game) for game in ("UpNDown", "up_n_down", "ALE/UpNDown-v5", "UpNDownNoFrameskip-v4")}
-    {'upndown'}
-    """
-    bare = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", game.removeprefix("ALE/"))
-    return re.sub(r"[_\s-]", "", bare).lower()
-
-
-def title(game: str) -> str:
-    """A game's name in tables and figures: the paper's, where the paper has it.
-
-    Examples
-    --------
-    >>> title("space_invaders"), title("minatar/space_invaders"), title("cartpole"), title("their game")
-    ('SpaceInvaders', 'MinAtar SpaceInvaders', 'CartPole', 'their game')
-    """
-    row = atari(game)
-    if row is not None:
-        return cast("str", row["game"])
-    if game.startswith("minatar/"):
-        return "MinAtar " + game.removeprefix("minatar/").title().replace("_", "")
-    return "CartPole" if game == "cartpole" else game
 
 
 def atari(game: str) -> dict[str, float | str] | None:

@@ -115,7 +115,7 @@ def _thinned(line: Line) -> Line:
     if len(line.x) <= SPECTRUM_POINTS:
         return line
     at = np.unique(np.geomspace(1, len(line.x), SPECTRUM_POINTS).round().astype(int)) - 1
-    return Line(line.x[at], line.mean[at], line.error[at])
+    return Line(line.x[at], line.mean[at], line.low[at], line.high[at], line.runs[:, at])
 
 
 def _heat(measures: list[Measure], arm: str, folder: Path, side: int) -> Heat:

@@ -256,17 +256,55 @@ def paired_improvement(arm: Array, baseline: Array) -> Array:
     return _mean(mean_over_runs(_better(arm, baseline)))
 
 
-def paired_difference(arm: Array, baseline: Array) -> Array:
-    """Mean over seeds of arm - baseline of the same seed, ``[..., S, G]`` → ``[..., G]``.
+def standard_error(differences: Array) -> tuple[float, float]:
+    """Standard error of the mean over games of the mean over seeds of differences ``[S, G]``, and its freedom.
 
-    Seeds that one of the two lacks are left out.
+    Games are what they are and seeds are drawn. Games do not have one variance in common, so the freedom is
+    Satterthwaite's, (Σv)²/Σ(v²/(n-1)), with v the variance of the mean over the n seeds of a game. The error is NaN
+    where a game has fewer than two seeds.
 
     Examples
     --------
-    >>> paired_difference(np.array([[1.0], [3.0]]), np.array([[0.0], [np.nan]])).tolist()
-    [1.0]
+    >>> standard_error(np.array([[1.0], [3.0]]))
+    (1.0, 1.0)
     """
-    return mean_over_runs(arm - baseline)
+    seeds = np.isfinite(differences).sum(axis=0)
+    if not seeds.size or seeds.min() < FEWEST_SEEDS:
+        return float("nan"), 1.0
+    variances = np.nanvar(differences, axis=0, ddof=1) / seeds
+    total = float(variances.sum())
+    freedom = total**2 / float((variances**2 / (seeds - 1)).sum()) if total > 0 else float(seeds.min() - 1)
+    return float(np.sqrt(total)) / len(seeds), freedom
+
+
+def student(differences: Array, confidence: float = CONFIDENCE) -> Interval:
+    """Mean over games of the mean over seeds of differences ``[S, G]``, with Student's interval: see `standard_error`.
+
+    For few seeds the bootstrap's percentiles are too narrow: of ten they hold the true mean nine times of ten in place
+    of 19 times of 20.
+
+    Examples
+    --------
+    >>> [round(float(end), 2) for end in student(np.array([[1.0], [2.0], [3.0]]))]
+    [2.0, -0.48, 4.48]
+    """
+    error, freedom = standard_error(differences)
+    half = error * float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, freedom))
+    by_game = mean_over_runs(differences)
+    mean = float(by_game.mean()) if by_game.size else float("nan")
+    return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
+
+
+def student_by_game(differences: Array, confidence: float = CONFIDENCE) -> Interval:
+    """The same of each game by itself, ``[S, G]`` → ``[G]``.
+
+    Examples
+    --------
+    >>> student_by_game(np.array([[1.0, 5.0], [1.0, np.nan]])).low.tolist()
+    [1.0, nan]
+    """
+    found = [student(differences[:, [game]], confidence) for game in range(differences.shape[1])]
+    return Interval(*(np.array([float(one[end]) for one in found]) for end in range(3)))
 
 
 def count_games(arm: ArrayLike, baseline: ArrayLike) -> Count:

@@ -58,27 +58,28 @@ def score_table(analysis: Analysis) -> Table:
     """Build the table: random and human scores, each arm's mean final score, the paper's columns and Dopamine's."""
     columns = {f"paper {reference.PAPER_LABELS[kind]}": name for kind, name in reference.PAPER_ARMS.items()}
     columns["Dopamine DQN 20M"] = reference.DOPAMINE_20M
-    known = [reference.atari(game) for game in analysis.games]
-    if not any(known):
+    published = [reference.atari(game) for game in analysis.games]
+    if not any(published):
         columns = {}
+    references = {"random": analysis.random, f"human ({analysis.options.human})": analysis.human}
+    references = {name: scores for name, scores in references.items() if np.isfinite(scores).any()}
     rows = []
     for at, game in enumerate(analysis.games):
         finals = [analysis.final[arm][:, at] for arm in analysis.arms]
         there = [scores[np.isfinite(scores)] for scores in finals]
-        row = known[at]
+        row = published[at]
         rows.append(
             Row(
                 reference.title(game),
-                [float(analysis.random[at]), float(analysis.human[at])],
+                [float(scores[at]) for scores in references.values()],
                 [float(scores.mean()) if len(scores) else math.nan for scores in there],
                 [float(scores.std(ddof=1)) if len(scores) > 1 else math.nan for scores in there],
                 [len(scores) for scores in there],
                 [math.nan if row is None else float(row[name]) for name in columns.values()],
             )
         )
-    human = f"human ({analysis.options.human})"
     return Table(
-        ["random", human], analysis.arms, list(columns), rows, _summary(analysis, columns), analysis.score_words
+        list(references), analysis.arms, list(columns), rows, _summary(analysis, columns), analysis.score_words
     )
 
 

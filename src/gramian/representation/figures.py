@@ -1,13 +1,18 @@
-"""The figures of an analysis, from its files alone: arms side by side, mean and standard error over seeds."""
+"""The figures of an analysis, from its files alone: arms side by side, means over seeds.
+
+A band is the 95 % interval of the mean, a bootstrap over seeds; of three seeds or fewer it would be their range, and
+the seeds themselves stand in its place as thin lines.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian.files import output_folder, replacing
-from gramian.palette import Style, arm_styles, order_arms
+from gramian.palette import CONTROL, Style, arm_styles, kind_of, order_arms
 from gramian.representation import series
 from gramian.representation.dynamics import DYNAMICS, HELD_OUT
 from gramian.representation.seeds import means
@@ -21,6 +26,7 @@ from gramian.representation.tables import (
     read_dynamics,
     read_measures,
 )
+from gramian.titles import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +35,9 @@ if TYPE_CHECKING:
 Styles = Mapping[str, Style]
 DPI = 110
 SPECTRUM_RANGE = 1e10
+"""An eigenvalue that lies further below the largest is rounding."""
+MOST_HISTOGRAMS = 4
+"""Arms whose histograms can be told apart over each other."""
 METADATA = {"svg": {"Date": None}}
 """The same files give the same bytes."""
 TITLES = {
@@ -52,7 +61,12 @@ MOST_COLUMNS = 4
 
 
 def draw(
-    folder: Path, out: Path | None = None, *, formats: Sequence[str] = ("png",), arms: Iterable[str] = ()
+    folder: Path,
+    out: Path | None = None,
+    *,
+    formats: Sequence[str] = ("png",),
+    arms: Iterable[str] = (),
+    control: str = CONTROL,
 ) -> list[Path]:
     """Draw every figure of the analysis in ``folder``, for each of its games; give their paths.
 
@@ -75,6 +89,8 @@ def draw(
         Of matplotlib: ``png``, ``svg``, ….
     arms
         All arms of the study that the analysis belongs to, so that each looks as it does in the study's figures.
+    control
+        Arm that is among those whose histograms are shown, where there are more than `MOST_HISTOGRAMS`.
     """
     measures = read_measures(folder / "measures.csv")
     curves = read_curves(folder / "curves.csv")
@@ -89,7 +105,7 @@ def draw(
         points = [row for row in curves if row.game == game]
         during = [row for row in moments if row.game == game]
         figures = {
-            "sparsity": sparsity_figure(points, looks),
+            "sparsity": sparsity_figure(points, looks, control),
             "dynamics": dynamics_figure(during, DYNAMICS, "", looks),
             "growth": growth_figure(own, looks),
             "correlation": correlation_figure(own, folder / CORRELATION),
@@ -98,7 +114,7 @@ def draw(
         if any(row.metric.startswith("held_out.") for row in during):
             figures["held-out"] = dynamics_figure(during, HELD_OUT, "held_out.", looks)
         for name, figure in figures.items():
-            figure.suptitle(f"{game}: {figure.get_suptitle()}", fontsize=11)
+            figure.suptitle(f"{title(game)}: {figure.get_suptitle()}", fontsize=11)
             for suffix in formats:
                 path = target / f"{name}-{game.replace('/', '-')}.{suffix}"
                 with replacing(path) as temporary:
@@ -107,57 +123,68 @@ def draw(
     return drawn
 
 
-def sparsity_figure(points: Sequence[Point], styles: Styles) -> "Figure":
+def sparsity_figure(points: Sequence[Point], styles: Styles, control: str = CONTROL) -> "Figure":
     """Active features of a state, activity of a feature, and sparsity_ε, from ``curves.csv`` of one game."""
-    figure, (states, features, thresholds) = _figure(1, 3, "features of the trained agents", width=12)
-    for arm, style in styles.items():
+    arms = told_apart(list(styles), control)
+    some = f" ({len(arms)} of {len(styles)} arms)" if len(arms) < len(styles) else ""
+    figure, (states, features, thresholds) = _figure(1, 3, f"features of the trained agents{some}", width=12, height=4)
+    for arm in arms:
+        style = styles[arm]
         _stairs(states, series.active_of_states(points, arm), arm, style)
         _stairs(features, series.activity_of_features(points, arm), arm, style)
         found = series.sparsity(points, arm)
-        thresholds.errorbar(
-            range(len(found.x)),
-            found.mean,
-            np.nan_to_num(found.error),
-            color=style.color,
-            linestyle=style.linestyle,
-            marker=style.symbol,
-            markersize=4,
-            capsize=3,
-            label=arm,
-        )
+        _band(thresholds, found._replace(x=np.arange(len(found.x), dtype=np.float64)), arm, style, every=1)
         thresholds.set_xticks(range(len(found.x)), [f"{x:g}" for x in found.x], rotation=45)
     _label(states, "share of the features that are active", "share of states", "active features of a state")
     _label(features, "share of the states in which it is active", "share of features", "activity of a feature")
     _label(thresholds, "threshold ε", "share of |φ| ≤ ε", "sparsity")
     thresholds.set_ylim(0, 1.03)
-    thresholds.legend(frameon=False)
+    _legend(figure, thresholds)
     return figure
+
+
+def told_apart(arms: Sequence[str], control: str = CONTROL) -> list[str]:
+    """Arms whose histograms are shown: all where they are few, else the first, the control and those of ``gram``.
+
+    Examples
+    --------
+    >>> told_apart(["dqn", "decor", "gram", "gram-unbiased", "norm (matched)", "cross"])
+    ['dqn', 'gram', 'norm (matched)']
+    >>> told_apart(["a", "b", "c", "d", "e"])
+    ['a', 'b', 'c', 'd']
+    """
+    if len(arms) <= MOST_HISTOGRAMS:
+        return list(arms)
+    others = [arm for arm in arms[1:] if arm == control] + [arm for arm in arms[1:] if kind_of(arm) == "gram"]
+    chosen = [arms[0], *others][:MOST_HISTOGRAMS] if others else arms[:MOST_HISTOGRAMS]
+    return [arm for arm in arms if arm in chosen]
 
 
 def dynamics_figure(moments: Sequence[Moment], metrics: Sequence[str], prefix: str, styles: Styles) -> "Figure":
     """Six metrics during training, from ``dynamics.csv`` of one game."""
     what = "held-out states during training" if prefix else "features and gradients during training"
-    figure, panels = _figure(3, 2, what, width=9, height=9)
+    figure, panels = _figure(3, 2, what, width=9, height=9.4)
     for axes, metric in zip(panels, metrics, strict=True):
         for arm, style in styles.items():
             _band(axes, series.during_training(moments, arm, prefix + metric), arm, style)
         _label(axes, "frames", "", TITLES[metric])
         if not prefix and _positive(axes):
             axes.set_yscale("log")
-    panels[0].legend(frameon=False)
+    _legend(figure, panels[0])
     return figure
 
 
 def growth_figure(measures: Sequence[Measure], styles: Styles) -> "Figure":
     """Growth of log‖g‖ of the head beside that of log‖φ‖ and log|δ| with their shares, ``measures.csv`` of one game."""
-    figure, (axes,) = _figure(1, 1, "growth of the head's gradient, first to last tenth of training", width=7)
+    figure, (axes,) = _figure(1, 1, "growth of the head's gradient, first to last tenth of training", width=7, height=4)
     names = {
         "growth_log_head_gradient": "log ‖gradient of the head‖",
         "growth_log_feature_norm": "log ‖φ‖",
         "growth_log_td_error": "log |δ|",
     }
     for place, (arm, style) in enumerate(styles.items()):
-        bars = means((m.measure, m.value) for m in measures if m.arm == arm and m.measure in names)
+        own = [m for m in measures if m.arm == arm and m.measure in names]
+        bars = means((m.measure, m.value) for m in own)
         width = 0.8 / len(styles)
         places = np.arange(len(names)) + (place - (len(styles) - 1) / 2) * width
         for where, share in zip(places[1:], series.growth_shares(bars), strict=True):
@@ -168,24 +195,27 @@ def growth_figure(measures: Sequence[Measure], styles: Styles) -> "Figure":
                     (0, 8),
                     textcoords="offset points",
                     ha="center",
-                    fontsize=8,
+                    fontsize=8 if len(styles) <= MOST_HISTOGRAMS else 6,
                     bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "linewidth": 0},
                 )
+        grown = series.line((m.run, list(names).index(m.measure), m.value) for m in own)
         axes.bar(
             places,
-            [bars[name].value for name in names],
+            grown.mean,
             width,
-            yerr=[np.nan_to_num(bars[name].error) for name in names],
+            yerr=None if grown.few else _errors(grown),
             color=style.color,
             hatch=style.hatch,
             edgecolor="white",
             capsize=3,
             label=arm,
         )
+        if grown.few and len(grown.runs) > 1:
+            axes.plot(places, grown.runs.T, "o", color="black", markersize=3, markerfacecolor="white")
     axes.axhline(0, color="black", linewidth=0.8)
     axes.set_xticks(range(len(names)), list(names.values()))
     _label(axes, "", "growth (1 is a factor of e)", "percentages: share of the gradient's growth")
-    axes.legend(frameon=False)
+    _legend(figure, axes)
     return figure
 
 
@@ -217,23 +247,27 @@ def correlation_figure(measures: Sequence[Measure], folder: Path) -> "Figure":
 
 def spectrum_figure(points: Sequence[Point], styles: Styles) -> "Figure":
     """Eigenvalues of the covariance, and the share of the variance that the first of them hold."""
-    figure, (values, shares) = _figure(1, 2, "spectrum of the features' covariance", width=9)
+    figure, (values, shares) = _figure(1, 2, "spectrum of the features' covariance", width=9, height=4)
+    means_shown = []
     for arm, style in styles.items():
-        _band(values, series.spectrum(points, arm), arm, style)
+        found = series.spectrum(points, arm)
+        means_shown.append(found.mean)
+        _band(values, found, arm, style)
         _band(shares, series.held_variance(points, arm), arm, style)
     _label(values, "number of the eigenvalue", "eigenvalue", "eigenvalues")
     _label(shares, "number of eigenvalues", "share of the variance", "variance held by the first")
     if _positive(values):
         values.set_yscale("log")
         # what lies far below the largest is rounding, and zero has no place on the axis
-        top = max(p.value for p in points if p.curve == "spectrum" and p.value > 0)
-        values.set_ylim(top / SPECTRUM_RANGE, 3 * top)
+        every = np.concatenate(means_shown)
+        top = float(np.nanmax(every))
+        values.set_ylim(float(every[every > top / SPECTRUM_RANGE].min()) / 3, 3 * top)
     last = max(p.x for p in points if p.curve == "spectrum")
     for axes in (values, shares):
         axes.set_xscale("log")
         axes.set_xlim(0.9, 1.1 * last)  # by hand: where all is NaN there is nothing to go by
     shares.set_ylim(0, 1.03)
-    shares.legend(frameon=False)
+    _legend(figure, shares)
     return figure
 
 
@@ -255,8 +289,16 @@ def _label(axes: "Axes", x: str, y: str, title: str) -> None:
         axes.ticklabel_format(axis="x", style="sci", scilimits=(-4, 4))
 
 
-def _band(axes: "Axes", found: Line, arm: str, style: Style) -> None:
-    error = np.nan_to_num(found.error)
+def _legend(figure: "Figure", axes: "Axes") -> None:
+    """Names of the arms below all panels, where no line can run through them."""
+    handles, names = axes.get_legend_handles_labels()
+    room = int(figure.get_figwidth() / (0.75 + 0.085 * max(map(len, names), default=1)))
+    figure.legend(
+        handles, names, loc="outside lower center", ncols=min(max(1, room), max(1, len(names))), frameon=False
+    )
+
+
+def _band(axes: "Axes", found: Line, arm: str, style: Style, every: int = 0) -> None:
     axes.plot(
         found.x,
         found.mean,
@@ -264,20 +306,31 @@ def _band(axes: "Axes", found: Line, arm: str, style: Style) -> None:
         linestyle=style.linestyle,
         marker=style.symbol,
         markersize=4,
-        markevery=max(1, len(found.x) // 6),
+        markevery=every or max(1, len(found.x) // 6),
         label=arm,
         linewidth=1.4,
     )
-    axes.fill_between(found.x, found.mean - error, found.mean + error, color=style.color, alpha=0.2, linewidth=0)
+    if found.few:
+        for run in found.runs if len(found.runs) > 1 else ():
+            axes.plot(found.x, run, color=style.color, alpha=0.6, linewidth=0.5)
+        return
+    axes.fill_between(found.x, found.low, found.high, color=style.color, alpha=0.2, linewidth=0)
 
 
 def _stairs(axes: "Axes", found: Line, arm: str, style: Style) -> None:
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
-    error = np.nan_to_num(found.error)
     axes.stairs(found.mean, edges, color=style.color, linestyle=style.linestyle, label=arm, linewidth=1.4)
-    axes.stairs(
-        found.mean + error, edges, baseline=found.mean - error, color=style.color, alpha=0.2, fill=True, linewidth=0
-    )
+    if found.few:
+        for run in found.runs if len(found.runs) > 1 else ():
+            axes.stairs(run, edges, color=style.color, alpha=0.6, linewidth=0.5)
+        return
+    low, high = np.nan_to_num(found.low), np.nan_to_num(found.high)
+    axes.stairs(high, edges, baseline=low, color=style.color, alpha=0.2, fill=True, linewidth=0)
+
+
+def _errors(found: Line) -> NDArray[np.float64]:
+    """Lengths of error bars ``[2, K]``, none where there is no interval."""
+    return np.nan_to_num(np.stack([found.mean - found.low, found.high - found.mean]))
 
 
 def _positive(axes: "Axes") -> bool:

@@ -1,49 +1,76 @@
-"""What the figures of an analysis show, as numbers: for each arm, mean and standard error over seeds."""
+"""What the figures of an analysis show, as numbers: for each arm, mean over seeds and its interval."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gramian.representation.dynamics import GROWTH
-from gramian.representation.seeds import Mean, mean, means, text
+from gramian.representation.seeds import MOST_OF_A_RANGE, Array, Mean, interval, mean, text
 from gramian.representation.tables import Measure, Moment, Point, read_correlation
 
-Array = NDArray[np.float64]
 HISTOGRAM_BINS = 32
 
 
 class Line(NamedTuple):
-    """A line with its error, all ``[K]``; the error is NaN where there is one seed."""
+    """A mean over seeds with its interval, all ``[K]``; the ends are NaN where there is one seed."""
 
     x: Array
     mean: Array
-    error: Array
+    low: Array
+    high: Array
+    runs: Array
+    """The seeds themselves, ``[S, K]``; NaN where one has nothing."""
+
+    @property
+    def few(self) -> bool:
+        """Whether the seeds are so few that they stand in a figure in the place of an interval, which is their range.
+
+        Examples
+        --------
+        >>> [of_runs(np.zeros(1), np.zeros((seeds, 1))).few for seeds in (1, 3, 4)]
+        [True, True, False]
+        """
+        return len(self.runs) <= MOST_OF_A_RANGE
 
 
-def line(pairs: Iterable[tuple[float, float]]) -> Line:
-    """Mean and standard error of the values at each place, by rising place.
+def of_runs(x: Array, runs: Array) -> Line:
+    """The line of runs ``[S, K]`` at places ``[K]``; runs without any finite number are left out.
 
     Examples
     --------
-    >>> line([(2.0, 5.0), (1.0, 1.0), (1.0, 3.0)]).mean.tolist()
+    >>> of_runs(np.array([1.0, 2.0]), np.array([[1.0, 5.0], [3.0, np.nan]])).mean.tolist()
     [2.0, 5.0]
     """
-    found = means(pairs)
-    x = sorted(found)
-    return Line(
-        np.array(x, np.float64),
-        np.array([found[place].value for place in x], np.float64),
-        np.array([found[place].error for place in x], np.float64),
-    )
+    finite = np.where(np.isfinite(runs), runs, np.nan)
+    finite = finite[~np.isnan(finite).all(axis=1)]
+    counts = np.isfinite(finite).sum(axis=0)
+    sums = np.nansum(finite, axis=0)
+    mean = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return Line(x, mean, *interval(finite), finite)
+
+
+def line(values: Iterable[tuple[Hashable, float, float]]) -> Line:
+    """The line of a table of run, place and value, by rising place.
+
+    Examples
+    --------
+    >>> line([("a", 2.0, 5.0), ("a", 1.0, 1.0), ("b", 1.0, 3.0)]).mean.tolist()
+    [2.0, 5.0]
+    """
+    table: dict[Hashable, dict[float, float]] = {}
+    for run, place, value in values:
+        table.setdefault(run, {})[place] = value
+    x = sorted({place for own in table.values() for place in own})
+    runs = [[own.get(place, math.nan) for place in x] for own in table.values()]
+    return of_runs(np.array(x, np.float64), np.array(runs, np.float64).reshape(len(runs), len(x)))
 
 
 def sparsity(points: Iterable[Point], arm: str) -> Line:
     """Sparsity by threshold ε."""
-    return line((p.x, p.value) for p in points if p.arm == arm and p.curve == "sparsity")
+    return line((p.run, p.x, p.value) for p in points if p.arm == arm and p.curve == "sparsity")
 
 
 def active_of_states(points: Iterable[Point], arm: str) -> Line:
@@ -52,7 +79,7 @@ def active_of_states(points: Iterable[Point], arm: str) -> Line:
         _histogram(np.arange(counts.size) / (counts.size - 1), counts)
         for counts in _curves(points, arm, "active_per_state")
     )
-    return line((place, share) for histogram in shares for place, share in histogram)
+    return line((run, place, share) for run, histogram in enumerate(shares) for place, share in histogram)
 
 
 def activity_of_features(points: Sequence[Point], arm: str) -> Line:
@@ -62,27 +89,27 @@ def activity_of_features(points: Sequence[Point], arm: str) -> Line:
         _histogram(counts / seen, np.ones(counts.size))
         for counts, seen in zip(_curves(points, arm, "active_per_feature"), states, strict=True)
     )
-    return line((place, share) for histogram in shares for place, share in histogram)
+    return line((run, place, share) for run, histogram in enumerate(shares) for place, share in histogram)
 
 
 def spectrum(points: Iterable[Point], arm: str) -> Line:
     """Eigenvalues of the covariance, largest first."""
-    return line((p.x, p.value) for p in points if p.arm == arm and p.curve == "spectrum")
+    return line((p.run, p.x, p.value) for p in points if p.arm == arm and p.curve == "spectrum")
 
 
 def held_variance(points: Iterable[Point], arm: str) -> Line:
     """Share of the variance that the first 1, 2, … eigenvalues hold; NaN of features that do not vary."""
-    found: list[tuple[float, float]] = []
-    for eigenvalues in _curves(points, arm, "spectrum"):
+    found: list[tuple[Hashable, float, float]] = []
+    for run, eigenvalues in enumerate(_curves(points, arm, "spectrum")):
         total = eigenvalues.sum()
         shares = np.cumsum(eigenvalues) / (total if total > 0 else np.nan)
-        found += enumerate(shares.tolist(), start=1)
+        found += [(run, place, share) for place, share in enumerate(shares.tolist(), start=1)]
     return line(found)
 
 
 def during_training(moments: Iterable[Moment], arm: str, metric: str) -> Line:
     """A metric of ``dynamics.csv`` by frames."""
-    return line((m.frames, m.value) for m in moments if m.arm == arm and m.metric == metric)
+    return line((m.run, m.frames, m.value) for m in moments if m.arm == arm and m.metric == metric)
 
 
 SLIGHT_GROWTH = 0.1
