@@ -45,6 +45,12 @@ def test_figures_go_where_they_are_asked_for_in_the_formats_asked_for(tmp_path):
     assert not list((tmp_path / "from").glob("*.png"))
 
 
+def test_the_same_analysis_gives_the_same_bytes(tmp_path):
+    write_report(tmp_path, games=("pong",))
+    first, second = (draw(tmp_path, tmp_path / name, formats=("png", "svg")) for name in ("first", "second"))
+    assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
+
+
 def test_the_lines_are_means_over_seeds():
     points = [Point(f"dqn-s{seed}", "pong", "dqn", seed, "spectrum", x, seed + 1.0) for seed in (0, 1) for x in (1, 2)]
     line, *_ = spectrum_figure(points, arm_styles(["dqn"])).axes[0].get_lines()

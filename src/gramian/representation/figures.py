@@ -92,6 +92,8 @@ def draw(
     control
         Arm that is among those whose histograms are shown, where there are more than `MOST_HISTOGRAMS`.
     """
+    import matplotlib
+
     measures = read_measures(folder / "measures.csv")
     curves = read_curves(folder / "curves.csv")
     moments = read_dynamics(folder / "dynamics.csv")
@@ -117,7 +119,7 @@ def draw(
             figure.suptitle(f"{title(game)}: {figure.get_suptitle()}", fontsize=11)
             for suffix in formats:
                 path = target / f"{name}-{game.replace('/', '-')}.{suffix}"
-                with replacing(path) as temporary:
+                with replacing(path) as temporary, matplotlib.rc_context({"svg.hashsalt": "gramian"}):
                     figure.savefig(temporary, format=suffix, dpi=DPI, metadata=METADATA.get(suffix))
                 drawn.append(path)
     return drawn
