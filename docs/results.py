@@ -1,7 +1,8 @@
 """Writes the tables of ``docs/results.md`` into ``docs/tables``, from the tables in ``results``.
 
 Run it as ``python docs/results.py`` after a result has changed. Of a study that has not been run, its table says so.
-``--minatar FOLDER`` and ``--atari FOLDER`` take the page's figures from a report of that study too, in 256 colours.
+``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and its
+figures in 256 colours.
 
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of
 ``gramian analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
@@ -264,6 +265,26 @@ def repeated_area(study: str, first: str) -> str:
     """The same and `gram-unbiased` by the area under the learning curve."""
     arms = {", `gram` and `decor`": PENALISED, ", `gram-unbiased`": ["gram-unbiased"]}
     return in_both_sets(study, first, arms, column="auc")
+
+
+def headline(study: str, first: str) -> str:
+    """What `gram` and `decor` as one arm have over DQN, and beyond the norm penalty: over all games, in percent."""
+    lines = []
+    for title, column in (("final score", "final_score"), ("area under the learning curve", "auc")):
+        found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
+        if not all(found):
+            return awaited(*(RESULTS / one / "scores.csv" for one in (first, study)))
+        own: dict[str, list[Interval]] = {}
+        for other in ("dqn", CONTROL):
+            sets = []
+            for rows in found:
+                values = Grid(rows, column).values
+                ours = np.mean([values[arm] for arm in PENALISED], axis=0)
+                sets.append(100.0 * (ours - values[other]) / learned(rows))
+            own[other] = [student(sets[1]), student(np.mean(sets, axis=0))]
+        for at, runs in enumerate(("main set", "both sets")):
+            lines.append([f"{title}, {runs}", *(interval_text(own[other][at], sign=True) for other in own)])
+    return table(["in percent of what DQN learns", "over DQN", f"beyond `{CONTROL}`"], lines)
 
 
 def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], *, column: str = "final_score") -> str:
@@ -569,6 +590,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "dopamine": dopamine,
         "minatar-chosen": lambda: chosen("minatar"),
         "minatar-chance": lambda: against("minatar", "gram", ["decor"]),
+        "minatar-headline": lambda: headline("minatar", FIRST),
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
         "atari-pilot": lambda: pilot("atari"),
@@ -606,12 +628,16 @@ def report_figures(study: str) -> dict[str, str]:
     }
 
 
-def take_figures(report: Path, study: str) -> None:
-    """Copy the figures of a report that the page shows, smaller."""
-    folder = output_folder(DOCS / "figures" / "results")
+def take_report(report: Path, study: str) -> None:
+    """Copy the tables of a report that the page is made from, and the figures that it shows, smaller."""
     drawings = {name: report / "figures" / f"{drawn}.png" for name, drawn in report_figures(study).items()}
-    if missing := [str(path) for path in drawings.values() if not path.exists()]:
+    written = [report / name for name in ("scores.csv", "features.csv")]
+    if missing := [str(path) for path in (*written, *drawings.values()) if not path.exists()]:
         raise UserError(f"'{report}' is no whole report of {study}: it has no '{missing[0]}'")
+    results = output_folder(RESULTS / study)
+    for path in written:
+        replace_text(results / path.name, path.read_text(encoding="utf-8"))
+    folder = output_folder(DOCS / "figures" / "results")
     for name, drawing in drawings.items():
         picture = Image.open(drawing).convert("RGB")
         with replacing(folder / f"{study}-{name}.png") as temporary:
@@ -622,10 +648,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Write every table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     for study in BASELINES:
-        parser.add_argument(f"--{study}", type=Path, help="folder of a report of this study, for the page's figures")
+        parser.add_argument(f"--{study}", type=Path, help="folder of a report of this study: its tables and figures are taken")
     for study, report in vars(parser.parse_args(arguments)).items():
         if report:
-            take_figures(report, study)
+            take_report(report, study)
     for name, make in tables().items():
         replace_text(DOCS / "tables" / f"results-{name}.md", make())
 

@@ -59,12 +59,15 @@ def test_the_table_beside_dopamines_has_its_figure_below_it_where_there_is_one(r
 
 
 @pytest.mark.parametrize("study", ["minatar", "atari"])
-def test_the_figures_of_a_report_are_taken_with_the_names_of_the_page(results, tmp_path, study):
+def test_the_tables_of_a_report_are_taken_and_its_figures_with_the_names_of_the_page(results, tmp_path, study):
     for drawn in results.report_figures(study).values():
         path = tmp_path / "report" / "figures" / f"{drawn}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 3), "orange").save(path)
+    for name in ("scores.csv", "features.csv"):
+        (tmp_path / "report" / name).write_text("game,arm,seed,state\n")
     results.main([f"--{study}", str(tmp_path / "report")])
+    assert (results.RESULTS / study / "features.csv").read_text() == "game,arm,seed,state\n"
     taken = sorted(path.name for path in (results.DOCS / "figures" / "results").iterdir())
     assert taken == sorted(f"{study}-{name}.png" for name in results.report_figures(study))
     assert all(
