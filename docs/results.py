@@ -648,7 +648,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     """Write every table."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     for study in BASELINES:
-        parser.add_argument(f"--{study}", type=Path, help="folder of a report of this study: its tables and figures are taken")
+        parser.add_argument(
+            f"--{study}", type=Path, help="folder of a report of this study: its tables and figures are taken"
+        )
     for study, report in vars(parser.parse_args(arguments)).items():
         if report:
             take_report(report, study)
