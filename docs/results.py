@@ -1,8 +1,8 @@
 """Writes the tables of ``docs/results.md`` into ``docs/tables``, from the tables in ``results``.
 
 Run it as ``python docs/results.py`` after a result has changed. Of a study that has not been run, its table says so.
-``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and its
-figures in 256 colours.
+``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and
+its figures in 256 colours.
 
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of
 ``gramian analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
