@@ -269,22 +269,27 @@ def repeated_area(study: str, first: str) -> str:
 
 def headline(study: str, first: str) -> str:
     """What `gram` and `decor` as one arm have over DQN, and beyond the norm penalty: over all games, in percent."""
+    found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
+    if not all(found):
+        return awaited(*(RESULTS / one / "scores.csv" for one in (first, study)))
+    scales = [learned(rows) / 100.0 for rows in found]
     lines = []
     for title, column in (("final score", "final_score"), ("area under the learning curve", "auc")):
-        found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
-        if not all(found):
-            return awaited(*(RESULTS / one / "scores.csv" for one in (first, study)))
-        own: dict[str, list[Interval]] = {}
-        for other in ("dqn", CONTROL):
-            sets = []
-            for rows in found:
-                values = Grid(rows, column).values
-                ours = np.mean([values[arm] for arm in PENALISED], axis=0)
-                sets.append(100.0 * (ours - values[other]) / learned(rows))
-            own[other] = [student(sets[1]), student(np.mean(sets, axis=0))]
-        for at, runs in enumerate(("main set", "both sets")):
-            lines.append([f"{title}, {runs}", *(interval_text(own[other][at], sign=True) for other in own)])
+        grids = [Grid(rows, column) for rows in found]
+        _, *cells = zip(*(less(grids, PENALISED, other, scales) for other in ("dqn", CONTROL)), strict=True)
+        lines += [[f"{title}, {runs}", *own] for runs, own in zip(("main set", "both sets"), cells, strict=True)]
     return table(["in percent of what DQN learns", "over DQN", f"beyond `{CONTROL}`"], lines)
+
+
+def less(
+    sets: Sequence[Grid], arms: Sequence[str], other: str, scales: Sequence[Array | float], games: slice = slice(None)
+) -> list[str]:
+    """Arms taken as one less another, in units of ``scales``: in each set of runs, and in the mean of them by seed."""
+    differences = [
+        ((np.mean([grid.values[arm] for arm in arms], axis=0) - grid.values[other]) / scale)[:, games]
+        for grid, scale in zip(sets, scales, strict=True)
+    ]
+    return [interval_text(student(one), sign=True) for one in (*differences, np.mean(differences, axis=0))]
 
 
 def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], *, column: str = "final_score") -> str:
@@ -302,17 +307,11 @@ def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], 
     others = ("dqn", "norm (matched)")
 
     def cells(arms: Sequence[str], games: slice, scales: Sequence[Array | float]) -> list[str]:
-        made = []
-        for other in others:
-            if other in arms:
-                made += ["–"] * 3
-                continue
-            sets = [
-                ((np.mean([final.values[arm] for arm in arms], axis=0) - final.values[other]) / scale)[:, games]
-                for final, scale in zip(finals, scales, strict=True)
-            ]
-            made += [interval_text(student(one), sign=True) for one in (*sets, np.mean(sets, axis=0))]
-        return made
+        return [
+            cell
+            for other in others
+            for cell in (["–"] * 3 if other in arms else less(finals, arms, other, scales, games))
+        ]
 
     lines = [
         [f"{game}{name}", *cells(arms, slice(at, at + 1), (1.0, 1.0))]
