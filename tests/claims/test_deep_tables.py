@@ -104,6 +104,16 @@ def test_too_few_seeds_give_preliminary_numbers_and_no_verdict(tmp_path):
     assert "2 seeds, where a verdict takes 3. The numbers are preliminary." in written
 
 
+def test_nearly_as_many_frames_give_preliminary_numbers_and_no_verdict(tmp_path):
+    arms = {"dqn": 0.2, "gram (0.082)": 0.6, "norm (matched)": 0.3}
+    for frames, shown in ((3_600_000, True), (3_500_000, False)):  # a verdict takes 3,900,000
+        scores(tmp_path / "atari/scores.csv", arms, games=4, frames=frames)
+        found = judged("median-score", tmp_path, "four Atari games")
+        assert found.verdict == "not yet run"
+        assert found.reason.endswith("3,900,000")
+        assert bool(found.numbers) == shown
+
+
 def test_a_setting_that_names_its_games_and_frames_needs_as_many():
     for part in (part for claim in CLAIMS.values() for part in claim.parts):
         assert ("frames" in part.setting) == ("frames" in part.needs), part.setting

@@ -16,6 +16,7 @@ from gramian.representation.tables import read_correlation, read_curves, read_dy
 from gramian.study import write_export
 from gramian.study.choosing import evaluation_study
 from gramian.study.export import without_folders
+from gramian.study.horizon import first_frames
 from gramian.study.plan import PLAN, POPULATIONS, STUDY
 from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import read_planned, read_study, write_import
@@ -340,11 +341,11 @@ def test_episodes_are_kept_as_lengths(exported):
     assert lengths["length"].dtype in (pl.Int8, pl.Int16)
 
 
-@pytest.mark.parametrize("name", ["minatar", "atari"])
-def test_the_committed_studies_hold_the_runs_of_the_committed_tables(name):
+@pytest.mark.parametrize(("name", "frames"), [("minatar", 1_000_000), ("atari", 3_750_000)])
+def test_the_committed_studies_hold_the_runs_of_the_committed_tables(name, frames):
     scores = pl.read_csv(RESULTS / name / "scores.csv").sort("run")
     last = pl.col("return").tail(WINDOW_EPISODES).mean()
-    ends = read_study(RESULTS / name / "study").episodes.group_by("run").agg(
+    ends = first_frames(read_study(RESULTS / name / "study"), frames).episodes.group_by("run").agg(
         pl.col("frames").last(), episodes=pl.len().cast(pl.Int64), final_score=last
     )  # fmt: skip
     assert ends.sort("run").drop("final_score").equals(scores.select("run", "frames", "episodes"))

@@ -34,6 +34,8 @@ RULES: dict[str, type[Any]] = {
 }
 SAMPLED = ("games", "seeds", "frames")
 """What is known of every number over seeds; what else a part needs, it counts itself."""
+NEARLY = 0.9
+"""The share of a setting's games and frames from which on its numbers are shown, as preliminary ones."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +161,9 @@ def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
     if sampled:
         sample = sampled[0].sample(tables)
         behind = [("runs behind it", str(sample))]
-        lacking = _lacking(part, {name: getattr(sample, name) for name in SAMPLED}, sample.unit)
-        if lacking.keys() - {"seeds"}:
+        size = {name: getattr(sample, name) for name in SAMPLED}
+        lacking = _lacking(part, size, sample.unit)
+        if any(size[name] < NEARLY * part.needs[name] for name in lacking.keys() - {"seeds"}):
             return Judgement("not yet run", _where(lacking), [])  # numbers of fewer games or frames: another setting's
         if lacking:
             numbers = [*part.rule.preliminary(tables), *_also(part, tables), *behind]
