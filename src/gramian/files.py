@@ -41,6 +41,24 @@ def output_folder(path: str | Path) -> Path:
     return folder
 
 
+def plan_paths(root: Path) -> list[Path]:
+    """The plan in a study's folder, or those of its parts in the folders below.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for part in ("first", "second"):
+    ...     (folder / part / "populations").mkdir(parents=True)
+    ...     _ = (folder / part / "plan.json").write_text("{}")
+    >>> [path.parent.name for path in plan_paths(folder)]
+    ['first', 'second']
+    """
+    if (root / "plan.json").exists():
+        return [root / "plan.json"]
+    return [path for path in sorted(root.rglob("plan.json")) if (path.parent / "populations").is_dir()]
+
+
 def find_export(folder: Path) -> Path | None:
     """The folder of an exported study that ``folder`` is, lies in or holds; None where there is none.
 

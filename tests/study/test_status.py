@@ -1,5 +1,6 @@
 import pytest
 
+from gramian.cli import main
 from gramian.study import status
 from gramian.study.attempts import lock, record
 from gramian.study.status import headline, plain, reasons, survey, watch
@@ -35,7 +36,7 @@ def test_a_population_that_nobody_works_on_any_more_is_stopped(tmp_path):
 def test_the_headline_counts_cells(study):
     folder, plan = study
     counted = "3 done, 3 waiting, 3 running, 3 failed"
-    assert headline(plan, survey(folder, plan)) == f"Tiny: 12 cells, 25% of the steps; {counted}"
+    assert headline(plan.title, survey(folder, plan)) == f"Tiny: 12 cells, 25% of the steps; {counted}"
 
 
 def test_every_cell_that_failed_is_listed_with_its_reason(study):
@@ -45,15 +46,15 @@ def test_every_cell_that_failed_is_listed_with_its_reason(study):
 
 
 def test_the_text_has_a_row_for_each_population(study):
-    lines = plain(study[1], survey(*study)).splitlines()
+    lines = plain(study[1].title, survey(*study)).splitlines()
     assert lines[2].split() == ["population", "games", "runs", "state", "done", "tries", "at", "work"]
     assert lines[3].split() == ["p000", "cartpole", "3", "done", "100%", "1"]
     assert lines[4].split()[:6] == ["p001", "cartpole", "3", "running", "0%", "1"]
 
 
 def test_without_a_terminal_it_is_shown_once(study, capsys):
-    watch(*study, once=False)
-    assert capsys.readouterr().out == plain(study[1], survey(*study)) + "\n"
+    watch(dict([study]), once=False)
+    assert capsys.readouterr().out == plain(study[1].title, survey(*study)) + "\n"
 
 
 def test_on_a_terminal_it_is_live_until_all_is_done(tmp_path, monkeypatch, capsys):
@@ -62,7 +63,7 @@ def test_on_a_terminal_it_is_live_until_all_is_done(tmp_path, monkeypatch, capsy
     monkeypatch.setattr(status, "REFRESH_S", 0.0)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setattr(status.time, "sleep", lambda _: perform(str(folder), "p000", 1))
-    watch(folder, plan, once=False)
+    watch({folder: plan}, once=False)
     shown = capsys.readouterr().out
     assert "6 waiting" in shown
     assert "6 done" in shown
@@ -76,3 +77,21 @@ def test_a_diverged_cell_is_named_and_counts_as_finished(tmp_path):
     (found,) = survey(folder, plan)
     assert (found.state, found.share) == ("diverged", 1.0)
     assert all("diverged: not finite at update" in line for line in reasons([found]))
+
+
+@pytest.mark.usefixtures("study")
+def test_the_parts_of_a_study_are_shown_together(tmp_path, capsys):
+    other = tmp_path / "more" / "seeds"
+    planned(other, tiny(seeds=1))
+    perform(str(other), "p000", 1)
+    assert main(["study", "status", str(tmp_path), "--once"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "Tiny: 15 cells, 40% of the steps; 6 done, 3 waiting, 3 running, 3 failed"
+    names = [line.split()[0] for line in shown[3:8]]
+    assert names == ["more/seeds/p000", *(f"study/p00{number}" for number in range(4))]
+    assert shown[8].startswith("study/p002/cartpole-")
+
+
+def test_a_folder_without_any_study_is_refused(tmp_path, capsys):
+    assert main(["study", "status", str(tmp_path)]) == 2
+    assert "holds no study" in capsys.readouterr().err

@@ -10,13 +10,22 @@ from typing import Annotated, Literal
 import tyro
 
 from gramian.errors import UserError
-from gramian.files import EXPORT, output_folder, replace_text
+from gramian.files import EXPORT, output_folder, plan_paths, replace_text
 from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
 from gramian.study.choosing import MATCHED, evaluation_study
 from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.matching import games_of, match
-from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
+from gramian.study.plan import (
+    PLAN,
+    Plan,
+    Population,
+    check_same,
+    make_plan,
+    read_plan,
+    to_mapping,
+    write_plan,
+)
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
@@ -101,7 +110,7 @@ class StatusOptions:
     """Which study to look at."""
 
     folder: tyro.conf.Positional[Path]
-    """The one that was given as --out."""
+    """The one that was given as --out, or one with the parts of a study in it."""
     once: bool = False
     """Show it once, as text, and end; so it is where the output is no terminal."""
 
@@ -209,8 +218,9 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def status_command(options: StatusOptions) -> int:
-    """Show how a study stands."""
-    watch(options.folder, read_plan(options.folder), once=options.once)
+    """Show how a study stands, or the parts of one in the folders below."""
+    folders = [path.parent for path in plan_paths(options.folder)] or [options.folder]
+    watch({folder: read_plan(folder) for folder in folders}, once=options.once)
     return 0
 
 

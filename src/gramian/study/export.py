@@ -17,11 +17,11 @@ from typing import Any
 import polars as pl
 
 from gramian.errors import UserError, WorkFailed
-from gramian.files import EXPORT, output_folder, replace_text
+from gramian.files import EXPORT, output_folder, plan_paths, replace_text
 from gramian.representation import tables
 from gramian.representation.series import first_measured
 from gramian.study.packed import LOGS, Notes, write_packed
-from gramian.study.store import Study, plan_paths, read_planned, read_study
+from gramian.study.store import Study, read_planned, read_study
 
 ANALYSIS = "analysis"
 _FOLDERS = re.compile(r"(?<![\w.~/])/(?:[^\s/'\",;]+/)+(?=[^\s/'\",;])")

@@ -1,10 +1,12 @@
 """How a study stands, from its folder alone."""
 
+import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +46,13 @@ class PopulationStatus:
     """How many processes have taken it up."""
     holder: str
     """Host and process that is at work on it."""
+    part: str = ""
+    """The folder of its part, where a study is run in several."""
+
+    @property
+    def id(self) -> str:
+        """Its name in the study."""
+        return f"{self.part}/{self.population.id}" if self.part else self.population.id
 
     @property
     def state(self) -> str:
@@ -83,37 +92,59 @@ def _survey(study: Path, plan: Plan, population: Population, logs: FolderLogs | 
     )
 
 
-def headline(plan: Plan, statuses: list[PopulationStatus]) -> str:
+def survey_parts(plans: Mapping[Path, Plan]) -> list[PopulationStatus]:
+    """How each population of a study stands that is run in parts; ``plans`` are by their folders."""
+    if len(plans) == 1:
+        return [status for folder, plan in plans.items() for status in survey(folder, plan)]
+    root = Path(os.path.commonpath(plans))
+    return [
+        replace(status, part=folder.relative_to(root).as_posix())
+        for folder, plan in plans.items()
+        for status in survey(folder, plan)
+    ]
+
+
+def headline(title: str, statuses: list[PopulationStatus]) -> str:
     """Give one line that counts the cells in each state."""
     counts = Counter(cell.state for status in statuses for cell in status.cells)
-    share = sum(status.share * len(status.cells) for status in statuses) / plan.cells
-    parts = [f"{counts[state]:,} {state}" for state in reversed(STATES) if counts[state]]
-    return f"{plan.title}: {plan.cells:,} cells, {share:.0%} of the steps; " + ", ".join(parts)
+    cells = counts.total()
+    share = sum(status.share * len(status.cells) for status in statuses) / cells
+    states = [f"{counts[state]:,} {state}" for state in reversed(STATES) if counts[state]]
+    return f"{title}: {cells:,} cells, {share:.0%} of the steps; " + ", ".join(states)
 
 
 def reasons(statuses: list[PopulationStatus]) -> list[str]:
     """Give one line for each cell that failed or diverged, or whose status is damaged, with the reason."""
     return [
-        f"{status.population.id}/{cell.run} {cell.state}: {cell.reason}"
+        f"{status.id}/{cell.run} {cell.state}: {cell.reason}"
         for status in statuses
         for cell in status.cells
         if cell.state in ("failed", "diverged") or cell.reason == UNREADABLE
     ]
 
 
-def plain(plan: Plan, statuses: list[PopulationStatus]) -> str:
+def plain(title: str, statuses: list[PopulationStatus]) -> str:
     """The whole as text."""
     rows = [HEADINGS, *(_row(status) for status in statuses)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([headline(plan, statuses), "", *lines, *reasons(statuses)])
+    return "\n".join([headline(title, statuses), "", *lines, *reasons(statuses)])
 
 
-def watch(study: Path, plan: Plan, *, once: bool) -> None:
-    """Show how a study stands: live on a terminal until it is over or Ctrl-C is pressed, else once."""
-    statuses = survey(study, plan)
+def watch(plans: Mapping[Path, Plan], *, once: bool) -> None:
+    """Show how a study stands: live on a terminal until it is over or Ctrl-C is pressed, else once.
+
+    Parameters
+    ----------
+    plans
+        Of the study or of its parts, by their folders.
+    once
+        Show it once in any case.
+    """
+    title = ", ".join(dict.fromkeys(plan.title for plan in plans.values()))
+    statuses = survey_parts(plans)
     if once or not sys.stdout.isatty():
-        print(plain(plan, statuses))
+        print(plain(title, statuses))
         return
     from rich.console import Console
     from rich.live import Live
@@ -122,22 +153,22 @@ def watch(study: Path, plan: Plan, *, once: bool) -> None:
     # Ctrl-C ends the looking and nothing else.
     with (
         suppress(KeyboardInterrupt),
-        Live(_table(plan, statuses, console.height), console=console, auto_refresh=False) as live,
+        Live(_table(title, statuses, console.height), console=console, auto_refresh=False) as live,
     ):
         while any(status.state not in SETTLED for status in statuses):
             time.sleep(REFRESH_S)
-            statuses = survey(study, plan)
-            live.update(_table(plan, statuses, console.height), refresh=True)
+            statuses = survey_parts(plans)
+            live.update(_table(title, statuses, console.height), refresh=True)
     for line in reasons(statuses):
         console.print(line, markup=False, highlight=False)
 
 
-def _table(plan: Plan, statuses: list[PopulationStatus], height: int) -> "Table":
+def _table(title: str, statuses: list[PopulationStatus], height: int) -> "Table":
     """As many populations as the terminal has room for; those that ask for attention come first."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(headline(plan, statuses)), title_justify="left", box=None)
+    table = Table(title=Text(headline(title, statuses)), title_justify="left", box=None)
     for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading in ("runs", "done", "tries") else "left", no_wrap=True)
     room = max(1, height - 4)
@@ -153,7 +184,7 @@ def _row(status: PopulationStatus) -> tuple[str, ...]:
     games = status.population.games
     shown = games[0] if len(games) == 1 else f"{games[0]} and {len(games) - 1} more"
     return (
-        status.population.id,
+        status.id,
         shown,
         str(len(status.cells)),
         status.state,

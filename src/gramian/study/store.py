@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from gramian.errors import UserError
-from gramian.files import EXPORT, output_folder, replace_text, replacing
+from gramian.files import EXPORT, output_folder, plan_paths, replace_text, replacing
 from gramian.palette import arm_label
 from gramian.study.names import game_name
 from gramian.study.packed import Packed
@@ -256,13 +256,6 @@ def read_planned(folder: str | Path) -> Planned:
         games.pop() if len(games) == 1 else (),
         seeds.pop() if len(seeds) == 1 else (),
     )
-
-
-def plan_paths(root: Path) -> list[Path]:
-    """The plan in a study's folder, or those of its parts in the folders below."""
-    if (root / "plan.json").exists():
-        return [root / "plan.json"]
-    return [path for path in sorted(root.rglob("plan.json")) if (path.parent / "populations").is_dir()]
 
 
 def _read_plan(path: Path) -> Planned:
