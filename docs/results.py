@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import scipy.stats
 from PIL import Image
 
@@ -30,6 +31,9 @@ from gramian.report import reference, statistics
 from gramian.report.statistics import Array, Interval, student
 from gramian.representation.figures import told_apart
 from gramian.representation.seeds import MOST_OF_A_RANGE
+from gramian.study.horizon import first_frames
+from gramian.study.rule import WINDOW_EPISODES
+from gramian.study.store import read_study
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results"
@@ -41,13 +45,17 @@ FEW = 5
 """Up to so many seeds the pairs that an arm wins are counted: an interval of their share would be far too narrow."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
+CHOSEN = "gram (0.082)"
+"""The arm of Atari's study whose κ was chosen on MinAtar."""
+MOMENTS = (3_000_000, 3_250_000, 3_500_000, 3_750_000)
+"""Frames after which Atari's runs are looked at, the last of them as in all other tables."""
 FIRST = "minatar/first"
 """An earlier set of the runs of MinAtar's study: the same games, arms and seeds, and fewer frames."""
 _MINATAR = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
 CONTRASTS = {
     "minatar": _MINATAR,
     FIRST: _MINATAR,
-    "atari": (("gram (0.082)", "dqn"), ("gram (0.082)", "norm (matched)"), ("gram", "dqn")),
+    "atari": ((CHOSEN, "dqn"), (CHOSEN, CONTROL), ("gram", "dqn")),
 }
 """Arms whose features are compared in each study, each with the one after it."""
 GROWING = {"minatar": ("dqn", "gram"), "atari": ("dqn", "gram", "gram (0.082)", "norm (matched)")}
@@ -222,6 +230,50 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
     names = [f"less `{baseline}`", *final.titles, "together, %", "pairs won", "pairs won by area"]
     header, *lines = zip(names, *columns, strict=True)
     return table(header, lines)
+
+
+def by_area(study: str) -> str:
+    """The same by the area under the learning curve: every arm less DQN, and those with a κ of ours less the norm."""
+    path = RESULTS / study / "scores.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    area = Grid(found, "auc")
+    relative = area.relative(learned(found))
+    columns = [
+        [f"`{arm}` less `{other}`", *area.differences(arm, other), relative.together(arm, other), area.won(arm, other)]
+        for arm, other in with_control(area.arms)
+    ]
+    header, *lines = zip(["area", *area.titles, "together, %", "pairs won"], *columns, strict=True)
+    return table(header, lines)
+
+
+def moments(study: str, frames: Sequence[int]) -> str:
+    """Final scores over all games as they would be if all runs had ended earlier."""
+    known, folder = read(RESULTS / study / "scores.csv"), RESULTS / study / "study"
+    if not known or not folder.exists():
+        return awaited(RESULTS / study / "scores.csv", folder)
+    chance = {row["game"]: row["random"] for row in known}
+    whole = read_study(folder)
+    lines = []
+    for end in frames:
+        ends = (
+            first_frames(whole, end)
+            .episodes.group_by("game", "arm", "seed")
+            .agg(pl.col("return").tail(WINDOW_EPISODES).mean())
+        )
+        rows = [
+            {"state": "done", "final_score": str(score), "random": chance[game], "game": game, "arm": arm, "seed": seed}
+            for game, arm, seed, score in ends.cast({"seed": pl.String}).rows()
+        ]
+        relative = Grid(rows, "final_score").relative(learned(rows))
+        pairs = with_control(relative.arms)
+        lines.append([f"{end / 1e6:g}M", *(relative.together(arm, other) for arm, other in pairs)])
+    return table(["frames", *(f"`{arm}` less `{other}`" for arm, other in pairs)], lines)
+
+
+def with_control(arms: Sequence[str]) -> list[tuple[str, str]]:
+    """Every arm with DQN, and `gram` at the κ that was chosen with the control."""
+    return [*((arm, "dqn") for arm in arms if arm != "dqn"), (CHOSEN, CONTROL)]
 
 
 def both(study: str) -> str:
@@ -489,12 +541,12 @@ def mean_words(rows: Sequence[Row]) -> str:
 def bar_words(rows: Sequence[Row]) -> str:
     """What marks and bars of a figure of differences are."""
     fewest, most = counts(rows)
-    bars = "bars: Student's 95 % interval"
+    bars, last = "bars: Student's 95 % interval", ""
     if most <= MOST_OF_A_RANGE:
-        bars = "no interval: small circles are the single seeds, and what is hollow rests on one"
+        bars, last = "small circles: the single seeds", ", with Student's 95 % interval"
     return (
         f"mean over {seeds_words(fewest, most)}; {bars}. Last panel: the mean of the games, in percent of what DQN "
-        "learns in each"
+        f"learns in each{last}"
     )
 
 
@@ -508,7 +560,7 @@ def pictures(study: str, names: dict[str, tuple[str, str]]) -> str:
     return "\n".join(there) or f"*Not yet run: awaits figures of the report of `{study}`.*\n"
 
 
-def pilot(study: str, arm: str = "gram (0.082)") -> str:
+def pilot(study: str, arm: str = CHOSEN) -> str:
     """Feature norms of the arms of a pilot, each with its ratio to that of one arm; a geometric mean over the games."""
     path = RESULTS / study / "pilot.csv"
     if not (found := read(path)):
@@ -593,6 +645,8 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
         "atari-pilot": lambda: pilot("atari"),
+        "atari-area": lambda: by_area("atari"),
+        "atari-moments": lambda: moments("atari", MOMENTS),
         "minatar-measures": lambda: measures("minatar", "minatar/seaquest"),
         "atari-measures": lambda: measures("atari", "seaquest"),
         "minatar-repeated": lambda: repeated("minatar", FIRST),

@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 from PIL import Image
 
+from gramian.study.store import write_import
 from tests.docs.pages import ROOT
 
 ARMS = {"dqn": 1.0, "gram": 2.0, "norm (matched)": 2.5}
@@ -93,13 +94,14 @@ def test_a_figure_has_a_caption_with_its_seeds_and_what_its_band_is(results):
     assert "mean over 6 seeds; bars: Student's 95 % interval." in words
 
 
-def test_captions_of_few_seeds_name_no_interval(results):
+def test_captions_of_few_seeds_name_no_interval_but_of_all_games_together(results):
     write_scores(results, "atari", ["qbert"], seeds=2)
     drawn(results, "atari", "learning-curves", "against-control")
     captions = results.figures("atari")
     assert "mean over 2 seeds; thin lines: the single seeds" in captions
     assert "less that of `norm (matched)`" in captions
-    assert "95 %" not in captions
+    assert "mean over 2 seeds; small circles: the single seeds." in captions
+    assert captions.count("95 %") == captions.count("of what DQN learns in each, with Student's 95 % interval") == 1
 
 
 def test_scores_are_means_with_intervals_over_seeds(results):
@@ -139,6 +141,37 @@ def test_differences_of_a_few_seeds_have_students_interval_and_their_wins_are_co
     assert found["together, %"] == "+20.8"  # the mean of 33.3 of 200 and 1 of 4
     assert (found["pairs won"], found["pairs won by area"]) == ("3 of 4", "1 of 4")
     assert results.scores("atari").startswith("| arm (1 to 3 seeds) | Qbert | Seaquest |")
+
+
+def test_differences_by_area_have_the_control_beside_dqn(results):
+    write_scores(results, "atari", ["qbert"], {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 2.5}, seeds=2)
+    found = columns(results.by_area("atari"))
+    assert list(found) == [
+        "area",
+        "`gram (0.082)` less `dqn`",
+        "`norm (matched)` less `dqn`",
+        "`gram (0.082)` less `norm (matched)`",
+    ]
+    # 0.5 less, and in percent of 1.05, DQN's final score, less 0.25
+    wanted = ["**−0.500 [−0.500,\u00a0−0.500]**", "**−62.5 [−62.5,\u00a0−62.5]**", "0 of 2"]
+    assert found["`gram (0.082)` less `norm (matched)`"] == wanted
+
+
+def test_scores_at_earlier_moments_are_of_the_episodes_until_then(results, tmp_path):
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 2.5}
+    write_scores(results, "atari", ["qbert"], arms, seeds=2)
+    lines = ["arm,game,seed,frames,return"]
+    for arm, score in arms.items():  # in the second half every arm has the same
+        for seed in range(2):
+            lines += [f"{arm},qbert,{seed},{frames},{score}" for frames in range(1_000, 101_000, 1_000)]
+            lines += [f"{arm},qbert,{seed},{frames},1" for frames in range(101_000, 201_000, 1_000)]
+    (tmp_path / "theirs.csv").write_text("\n".join(lines) + "\n")
+    write_import(tmp_path / "theirs.csv", results.RESULTS / "atari" / "study")
+    found = columns(results.moments("atari", (100_000, 200_000)))
+    assert found["frames"] == ["0.1M", "0.2M"]
+    # 1 in percent of DQN's 1 less 0.25
+    assert found["`gram (0.082)` less `dqn`"] == ["**+133 [+133,\u00a0+133]**", "0 [0,\u00a00]"]
+    assert found["`gram (0.082)` less `norm (matched)`"] == ["**−66.7 [−66.7,\u00a0−66.7]**", "0 [0,\u00a00]"]
 
 
 def write_spread(results, spread):
