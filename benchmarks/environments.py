@@ -3,7 +3,10 @@
 The bare vector environment starts its games by itself, without a seed, so that its episodes depend on those before
 them and cannot be played again. The ratio says what episodes that are a function of their seeds cost.
 
-Run with ``python -m benchmarks.environments [--count 12] [--steps 2000] [--rounds 3]``.
+With ``--patience-us`` the package's environments also play with processes that stay awake for so long when they wait,
+and the ratio after that column, least and most in brackets, says what it brings.
+
+Run with ``python -m benchmarks.environments [--count 12] [--steps 2000] [--rounds 3] [--patience-us 2000]``.
 """
 
 import time
@@ -35,9 +38,9 @@ def bare(game: str, count: int, steps: int) -> float:
     return rate(lambda t: env.step(actions[t]), steps, count)
 
 
-def ours(name: str, count: int, steps: int) -> float:
+def ours(name: str, count: int, steps: int, patience_s: float = 0.0) -> float:
     """Agent steps per second of the package's environments: ``count`` runs with one environment each."""
-    environments = Environments([find_game(name)] * count, list(range(count)))
+    environments = Environments([find_game(name)] * count, list(range(count)), patience_s=patience_s)
     environments.reset()
     actions = np.random.default_rng(0).integers(0, environments.actions[0], (steps, count, 1))
     try:
@@ -46,22 +49,33 @@ def ours(name: str, count: int, steps: int) -> float:
         environments.close()
 
 
+def in_turn(game: str, count: int, steps: int, patience_s: float) -> list[float]:
+    """One round of an Atari game: the bare environment, ours, and ours with patience where there is any."""
+    rates = [bare(game, count, steps), ours(game, count, steps)]
+    return [*rates, ours(game, count, steps, patience_s)] if patience_s else rates
+
+
 def main() -> None:
     """Print the table."""
     parser = Parser("environments", __doc__)
     parser.add_argument("--count", type=int, default=12, help="environments")
     parser.add_argument("--steps", type=int, default=2000, help="steps of each")
     parser.add_argument("--rounds", type=int, default=3, help="repetitions, of which the median is printed")
+    parser.add_argument("--patience-us", type=int, default=0, help="microseconds that Atari's processes stay awake")
     options = parser.parse_args()
-    print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}")
+    if options.patience_us < 0:
+        parser.error(f"argument --patience-us: {options.patience_us} is too small; give 0 or more")
+    patience_s = options.patience_us / 1e6
+    print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}" + f"{'awake':>10}{'ratio':>8}" * bool(patience_s))
     for name in ("breakout", "seaquest", "pong"):
-        # one after the other in each round, so that both see the same machine
-        pairs = [
-            (bare(name, options.count, options.steps), ours(name, options.count, options.steps))
-            for _ in range(options.rounds)
-        ]
-        theirs, mine = np.median(pairs, axis=0)
-        print(f"{name:24}{theirs:10.0f}{mine:10.0f}{np.median([b / a for a, b in pairs]):8.2f}")
+        # one after the other in each round, so that all see the same machine
+        rounds = np.array([in_turn(name, options.count, options.steps, patience_s) for _ in range(options.rounds)])
+        theirs, mine, *awake = np.median(rounds, axis=0)
+        line = f"{name:24}{theirs:10.0f}{mine:10.0f}{np.median(rounds[:, 1] / rounds[:, 0]):8.2f}"
+        if awake:
+            ratios = rounds[:, 2] / rounds[:, 1]
+            line += f"{awake[0]:10.0f}{np.median(ratios):8.2f} ({ratios.min():.2f}–{ratios.max():.2f})"
+        print(line, flush=True)
     for name in ("minatar/breakout", "minatar/space_invaders", "cartpole"):
         mine = np.median([ours(name, options.count, options.steps) for _ in range(options.rounds)])
         print(f"{name:24}{'':10}{mine:10.0f}")

@@ -27,6 +27,7 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     ("arguments", "complaint"),
     [
         (["--runs", "0"], "--runs 0 is too small; give 1 or more"),
+        (["--patience-us", "-1"], "--patience-us -1 is too small; give 0 or more"),
         (["--torch-threads", "0"], "--torch-threads 0 is too small; give 1 or more"),
         (["--device", "cpu", "--runs", "100000"], "lower --runs or --replay-capacity"),
         (["--device", "cpu", "--replay-capacity", "1000000000000"], "lower --runs or --replay-capacity"),
@@ -82,6 +83,24 @@ def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monke
 def test_bench_says_where_the_replay_lies(capsys):
     assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu", "--replay-device", "cpu"]) == 0
     assert "on cpu (eager), replay on cpu, " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "patience_s"),
+    [([], ", replay on cpu, ", 0.0), (["--patience-us", "2000"], "2,000 µs", 0.002)],
+)
+def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, arguments, said, patience_s):
+    given = []
+
+    def make(*everything):
+        given.append(everything[-1])
+        return make_environments(*everything)
+
+    make_environments = bench.make_environments
+    monkeypatch.setattr(bench, "make_environments", make)
+    assert main(["bench", "pong", "--seconds", "0.1", "--device", "cpu", *arguments]) == 0
+    assert said in capsys.readouterr().out.splitlines()[0]
+    assert given == [patience_s] * 2
 
 
 def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):

@@ -374,13 +374,14 @@ def test_a_frame_is_the_brighter_of_the_last_two_screens_of_its_skip_or_the_last
     np.testing.assert_array_equal(frame, first)
 
 
-def test_an_emulator_ends_when_whoever_gives_the_orders_is_killed(tmp_path):
+@pytest.mark.parametrize("patience_s", [0.0, 0.002, 60.0])
+def test_an_emulator_ends_when_whoever_gives_the_orders_is_killed(tmp_path, patience_s):
     program = f"""
 import os, signal
 import numpy as np
 from gramian.deep.environments import AtariOptions
 from gramian.deep.environments.atari import AtariEngine
-engine = AtariEngine("pong", 2, AtariOptions(), 2)
+engine = AtariEngine("pong", 2, AtariOptions(), 2, patience_s={patience_s})
 open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in engine._players))
 engine.start(np.arange(2), np.arange(2))
 os.kill(os.getpid(), signal.SIGKILL)

@@ -44,11 +44,13 @@ def measure(
     replay_device: torch.device | None = None,
     threads: int = 0,
     execution: Execution = "eager",
+    patience_s: float = 0.0,
     report: Callable[[str], object] = str,
 ) -> Speed:
     """Train a population for some seconds and look at the clock.
 
-    The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved.
+    The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The
+    processes that play Atari, and whoever waits for them, stay awake for ``patience_s``.
 
     Examples
     --------
@@ -66,12 +68,12 @@ def measure(
     )
     config = replace(config, settings=settings)
     report("environments alone")
-    emulator = _emulator_rate(make_environments(config, threads, device), seconds)
+    emulator = _emulator_rate(make_environments(config, threads, device, patience_s), seconds)
     began = time.perf_counter()
     report("first updates: compiling" if execution == "compiled" else "first updates")
     trainer = Trainer(
         config,
-        make_environments(config, threads, device),
+        make_environments(config, threads, device, patience_s),
         device=device,
         replay_device=replay_device,
         execution=execution,

@@ -52,6 +52,8 @@ class BenchOptions:
     """Whether a GPU may round products to TF32; the default is the preset's."""
     torch_threads: int = 1
     """Threads of torch on the CPU."""
+    patience_us: int = 0
+    """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake."""
     check: bool = False
     """Measure nothing: show that compiled and graphed updates give the weights of eager ones. Needs CUDA."""
 
@@ -68,6 +70,8 @@ def bench_command(options: BenchOptions) -> int:
     ):
         if number < 1:
             raise UserError(f"--{option} {number} is too small; give 1 or more")
+    if options.patience_us < 0:
+        raise UserError(f"--patience-us {options.patience_us} is too small; give 0 or more")
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
     torch.set_num_threads(options.torch_threads)
@@ -81,10 +85,11 @@ def bench_command(options: BenchOptions) -> int:
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
     replay_device = _placed(config, device, options.replay_device)
+    patience = f", awake for {options.patience_us:,} µs" if options.patience_us else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
-        f"on {device} ({execution}{rounding}), replay on {replay_device}, torch {torch.__version__}"
+        f"on {device} ({execution}{rounding}), replay on {replay_device}{patience}, torch {torch.__version__}"
     )
     speed = measure(
         config,
@@ -92,6 +97,7 @@ def bench_command(options: BenchOptions) -> int:
         device=device,
         replay_device=replay_device,
         execution=execution,
+        patience_s=options.patience_us / 1e6,
         report=lambda line: print(f"gramian: {line}", file=sys.stderr),
     )
     share = speed.agent_steps_per_second / speed.emulator_steps_per_second

@@ -32,6 +32,8 @@ NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "ca
 """The network made for each kind of game."""
 FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
+PATIENCE_S = 0.0
+"""How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake; 0 is to sleep at once."""
 SEGMENT_BYTES = 256 << 20
 """Frames of the replay that a checkpoint holds in memory at once."""
 
@@ -65,11 +67,14 @@ def network_spec(config: Config, observation: ObservationSpec, actions: int) -> 
     return NetworkSpec(kind, observation.shape, actions, settings.features_dim or FEATURES[kind], settings.layer_norm)
 
 
-def make_environments(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> Environments:
+def make_environments(
+    config: Config, threads: int = 0, device: torch.device | str = "cpu", patience_s: float | None = None
+) -> Environments:
     """The environments of a population whose learner is on ``device``.
 
     ``threads`` processes play Atari, 0 takes one for each core. Beside a GPU its runs are divided in two parts: one
-    plays while the other is being thought about.
+    plays while the other is being thought about. Where no patience is given it is `PATIENCE_S` beside a GPU, and none
+    on a CPU, whose cores have other work to do.
     """
     settings, runs = config.settings, config.runs
     beside_gpu = torch.device(device).type == "cuda" and runs[0].game.kind == "atari"
@@ -80,6 +85,7 @@ def make_environments(config: Config, threads: int = 0, device: torch.device | s
         settings.environment,
         threads,
         parts=min(2, len(runs)) if beside_gpu else 1,
+        patience_s=(PATIENCE_S if beside_gpu else 0.0) if patience_s is None else patience_s,
     )
 
 

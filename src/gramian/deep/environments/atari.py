@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.deep.environments import emulator
-from gramian.deep.environments.emulator import ACT, DONE, SCREEN, START, Console, map_arrays
-from gramian.deep.environments.engine import Engine, Frames, Outcome
+from gramian.deep.environments.emulator import ACT, DONE, SCREEN, START, Console, Waiter, map_arrays
+from gramian.deep.environments.engine import Engine, Frames, Outcome, check_patience
 from gramian.deep.environments.options import SCREEN_PIXELS, AtariOptions, Flavour
 from gramian.deep.observations import ObservationSpec
 from gramian.deep.streams import Stream, bits, integers
@@ -49,6 +49,15 @@ class AtariEngine(Engine):
         Mode and difficulty; None is the game as it is switched on.
     colour
         Give the whole screen in colour ``[210, 160, 3]``, for people to look at; the game is the same.
+    patience_s
+        Seconds for which the processes stay awake when they wait for an order, and this one when it waits for them;
+        see `gramian.deep.environments.emulator.Waiter`. It is for machines with a core for each of them and another
+        one for this process. What happens in the games is the same.
+
+    Raises
+    ------
+    UserError
+        If the patience is negative or has no end.
     """
 
     def __init__(
@@ -60,7 +69,9 @@ class AtariEngine(Engine):
         *,
         flavour: Flavour | None = None,
         colour: bool = False,
+        patience_s: float = 0.0,
     ):
+        check_patience(patience_s)
         self._noop_max = options.noop_max
         self.observation = ObservationSpec((*SCREEN, 3) if colour else (SCREEN_PIXELS,) * 2, np.uint8, options.stack)
         self.actions = action_count(game, options.full_actions)
@@ -80,7 +91,8 @@ class AtariEngine(Engine):
             os.truncate(memory, size)
             self._arrays, _ = map_arrays(mmap.mmap(memory, size), count, colour)
             step = max(1, min(threads, count))
-            self._players = [_start(memory, count, first, step, settings) for first in range(step)]
+            self._players = [_start(memory, count, first, step, settings, patience_s) for first in range(step)]
+        self._waiter = Waiter([player.answers for player in self._players], patience_s)
         self._everyone = np.arange(count)
         self._lives = np.zeros(count, np.int64)
         self._wait()
@@ -147,7 +159,7 @@ class AtariEngine(Engine):
 
     def _wait(self) -> None:
         for player in self._players:
-            if os.read(player.answers, 1) != DONE:
+            if self._waiter.wait(player.answers) != DONE:
                 raise RuntimeError(f"an emulator's process has ended by itself (exit code {player.process.wait()})")
 
 
@@ -177,7 +189,7 @@ def _anonymous_file() -> Iterator[int]:
             yield file.fileno()
 
 
-def _start(memory: int, count: int, first: int, step: int, settings: dict[str, object]) -> _Player:
+def _start(memory: int, count: int, first: int, step: int, settings: dict[str, object], patience_s: float) -> _Player:
     """Start the process that plays every ``step``-th console from ``first`` on."""
     orders_out, orders_in = os.pipe()
     answers_out, answers_in = os.pipe()
@@ -189,6 +201,7 @@ def _start(memory: int, count: int, first: int, step: int, settings: dict[str, o
         "settings": settings,
         "orders": orders_out,
         "answers": answers_in,
+        "patience_s": patience_s,
     }
     process = subprocess.Popen(
         [sys.executable, "-P", emulator.__file__, json.dumps(told)],

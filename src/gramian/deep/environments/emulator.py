@@ -14,8 +14,12 @@ import json
 import mmap
 import os
 import random
+import resource
+import select
 import signal
 import sys
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +45,8 @@ ACT, START = b"a", b"s"
 """What a process is told to do with its consoles that are chosen."""
 DONE = b"d"
 """What it answers."""
+LONGEST_REST = 4096
+"""Waits through which a `Waiter` sleeps when others want its core, at most."""
 RESET = {"qbert"}
 """Games whose reset switch, which no state contains, is still down when they begin. They are saved before the reset,
 and reset (some sixty frames) at the beginning of every episode."""
@@ -305,7 +311,101 @@ def _areas(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]
     return np.minimum(pixels, size - 1), shares
 
 
-def serve(memory: mmap.mmap, count: int, mine: range, settings: dict[str, Any], orders: int, answers: int) -> None:
+def cores_lost() -> int:
+    """How often this thread has had to leave its core to somebody else so far."""
+    # where threads are not counted apart, those of the whole process are: rather too many than too few
+    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_nivcsw
+
+
+class Waiter:
+    """Waits for bytes from pipes: awake for a while, asleep after that.
+
+    A core that has gone to sleep takes long to be woken, in a virtual machine half as long as an agent step. But who
+    stays awake keeps a core from others, among whom may be the one it waits for. So it offers its core before every
+    look at the pipe, which counts as a core lost if somebody takes it, and goes to sleep as soon as it has lost one.
+    It rests then, as it does after a wait that was longer than its patience: it sleeps through the next waits too,
+    twice as many as the last time and `LONGEST_REST` at most. A wait that ends awake and undisturbed makes the next
+    rest an eighth shorter. So who is disturbed in more than some sixth of its waits hardly tries any more, and who is
+    rarely disturbed hardly rests.
+
+    Parameters
+    ----------
+    pipes
+        File descriptors of all pipes that are to be waited for, to be read by nobody else.
+    patience_s
+        Seconds to stay awake in one wait. With 0 the pipes are read as they are, which is to sleep at once.
+    cores_lost
+        A count of cores lost.
+
+    Examples
+    --------
+    >>> out, into = os.pipe()
+    >>> waiter = Waiter([out], patience_s=0.002)
+    >>> os.write(into, b"a")
+    1
+    >>> waiter.wait(out)
+    b'a'
+    >>> os.close(into)
+    >>> waiter.wait(out)
+    b''
+    """
+
+    def __init__(self, pipes: Sequence[int], patience_s: float, cores_lost: Callable[[], int] = cores_lost) -> None:
+        self._patience_s, self._cores_lost = patience_s, cores_lost
+        self._waits_asleep, self._rest = 0, 1.0
+        self._alarms: dict[int, select.poll] = {}
+        if patience_s:
+            for pipe in pipes:
+                os.set_blocking(pipe, False)
+                self._alarms[pipe] = select.poll()
+                self._alarms[pipe].register(pipe, select.POLLIN)
+
+    def wait(self, pipe: int) -> bytes:
+        """The next byte; nothing at all if there is nobody left who could write one."""
+        if not self._patience_s:
+            return os.read(pipe, 1)
+        if self._waits_asleep:
+            self._waits_asleep -= 1
+        else:
+            byte = _look(pipe)  # often it is there already, and nothing has to be counted
+            if byte is None:
+                byte = self._wait_awake(pipe)
+            if byte is not None:
+                return byte
+        self._alarms[pipe].poll()
+        return os.read(pipe, 1)
+
+    def _wait_awake(self, pipe: int) -> bytes | None:
+        """The next byte, unless patience or the core is lost before it comes."""
+        byte, disturbed = None, False
+        before, end = self._cores_lost(), time.perf_counter() + self._patience_s
+        while byte is None and not disturbed and time.perf_counter() < end:
+            os.sched_yield()
+            byte, disturbed = _look(pipe), self._cores_lost() != before
+        if disturbed or byte is None:
+            self._waits_asleep, self._rest = int(self._rest), min(2 * self._rest, LONGEST_REST)
+        else:
+            self._rest = max(self._rest * 7 / 8, 1.0)
+        return byte
+
+
+def _look(pipe: int) -> bytes | None:
+    """What a pipe that does not block has to give: a byte, nothing at all if it has ended, None if it is empty."""
+    try:
+        return os.read(pipe, 1)
+    except BlockingIOError:
+        return None
+
+
+def serve(
+    memory: mmap.mmap,
+    count: int,
+    mine: range,
+    settings: dict[str, Any],
+    orders: int,
+    answers: int,
+    patience_s: float = 0.0,
+) -> None:
     """Play the consoles ``mine`` of ``count`` until nobody gives orders any more.
 
     Parameters
@@ -316,11 +416,14 @@ def serve(memory: mmap.mmap, count: int, mine: range, settings: dict[str, Any], 
         Of every `Console`.
     orders, answers
         File descriptors: one byte comes in for each order, and one goes out when it is carried out.
+    patience_s
+        How long to stay awake for an order, see `Waiter`.
     """
     arrays, _ = map_arrays(memory, count, settings["colour"])
     consoles = {i: Console(**settings) for i in mine}
+    waiter = Waiter([orders], patience_s)
     os.write(answers, DONE)
-    while order := os.read(orders, 1):  # nothing at all: the other side has gone, in whatever way
+    while order := waiter.wait(orders):  # nothing at all: the other side has gone, in whatever way
         for i, console in consoles.items():
             if not arrays["chosen"][i]:
                 continue
@@ -341,7 +444,7 @@ def main() -> None:
     size = map_arrays(None, told["count"], told["settings"]["colour"])[1]
     memory = mmap.mmap(told["memory"], size)
     mine = range(told["first"], told["count"], told["step"])
-    serve(memory, told["count"], mine, told["settings"], told["orders"], told["answers"])
+    serve(memory, told["count"], mine, told["settings"], told["orders"], told["answers"], told["patience_s"])
 
 
 if __name__ == "__main__":

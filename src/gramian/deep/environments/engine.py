@@ -1,5 +1,6 @@
 """What an emulator of many copies of one game must offer."""
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.deep.observations import ObservationSpec
+from gramian.errors import UserError
 
 Frames = NDArray[np.uint8] | NDArray[np.float32]
 
@@ -57,3 +59,19 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Release what the emulator holds."""
+
+
+def check_patience(patience_s: float) -> None:
+    """Refuse a time to stay awake that is none, or that has no end.
+
+    Examples
+    --------
+    >>> check_patience(-1.0)
+    Traceback (most recent call last):
+    ...
+    gramian.errors.UserError: patience_s = -1.0 is no time to stay awake; give a finite number of seconds, 0 or more
+    """
+    if not 0 <= patience_s < math.inf:
+        raise UserError(
+            f"patience_s = {patience_s} is no time to stay awake; give a finite number of seconds, 0 or more"
+        )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.environments.engine import Engine, Frames
+from gramian.deep.environments.engine import Engine, Frames, check_patience
 from gramian.deep.environments.options import EnvironmentOptions, Flavour
 from gramian.deep.games import Game
 from gramian.deep.observations import ObservationSpec
@@ -102,11 +102,14 @@ class Environments:
         How many processes play the Atari games of a part; 0 takes one for each core that this process may use.
     parts
         Into how many parts to divide the runs, at most one for each run.
+    patience_s
+        Seconds for which the processes that play Atari stay awake when they wait, and this one when it waits for them;
+        see `gramian.deep.environments.atari.AtariEngine`. Other games are played in this process, and nobody waits.
 
     Raises
     ------
     UserError
-        If the games' observations differ.
+        If the games' observations differ, or a number is out of its range.
 
     Examples
     --------
@@ -126,6 +129,7 @@ class Environments:
         options: EnvironmentOptions | None = None,
         threads: int = 0,
         parts: int = 1,
+        patience_s: float = 0.0,
     ):
         if not games or len(games) != len(seeds):
             raise ValueError(f"a population needs a game and a seed for each run, not {len(games)} and {len(seeds)}")
@@ -133,6 +137,7 @@ class Environments:
             raise UserError(f"envs_per_run = {envs_per_run} is too small; give 1 or more")
         if threads < 0:
             raise UserError(f"threads = {threads} is too small; give 0 for one thread a core, or their number")
+        check_patience(patience_s)
         if not 1 <= parts <= len(games):
             raise ValueError(f"{len(games)} runs cannot be divided into {parts} parts")
         population, count = len(games), len(games) * envs_per_run
@@ -140,7 +145,11 @@ class Environments:
         options, threads = options or EnvironmentOptions(), threads or cores()
         bounds = [population * number // parts for number in range(parts + 1)]
         self._parts = [
-            _Part(slice(*runs), envs_per_run, _make_groups(games, slice(*runs), envs_per_run, options, threads))
+            _Part(
+                slice(*runs),
+                envs_per_run,
+                _make_groups(games, slice(*runs), envs_per_run, options, threads, patience_s),
+            )
             for runs in pairwise(bounds)
         ]
         self.parts = tuple(part.runs for part in self._parts)
@@ -346,8 +355,10 @@ class Environments:
             array[:] = 0
 
 
-def make_engine(game: Game, count: int, options: EnvironmentOptions | None = None, threads: int = 1) -> Engine:
-    """Emulators of ``count`` copies of one game, to be started by hand.
+def make_engine(
+    game: Game, count: int, options: EnvironmentOptions | None = None, threads: int = 1, patience_s: float = 0.0
+) -> Engine:
+    """Emulators of ``count`` copies of one game, to be started by hand; the last two are for Atari alone.
 
     Examples
     --------
@@ -360,7 +371,7 @@ def make_engine(game: Game, count: int, options: EnvironmentOptions | None = Non
     if game.kind == "atari":
         from gramian.deep.environments.atari import AtariEngine
 
-        return AtariEngine(game.id, count, options.atari, threads)
+        return AtariEngine(game.id, count, options.atari, threads, patience_s=patience_s)
     if game.kind == "minatar":
         from gramian.deep.environments.minatar import MinAtarEngine
 
@@ -409,7 +420,12 @@ def make_flavour_engine(game: Game, count: int, options: EnvironmentOptions, fla
 
 
 def _make_groups(
-    games: Sequence[Game], runs: slice, envs_per_run: int, options: EnvironmentOptions, threads: int
+    games: Sequence[Game],
+    runs: slice,
+    envs_per_run: int,
+    options: EnvironmentOptions,
+    threads: int,
+    patience_s: float,
 ) -> tuple[_Group, ...]:
     groups = []
     owners = np.repeat(np.arange(runs.start, runs.stop), envs_per_run)
@@ -417,7 +433,7 @@ def _make_groups(
     for game in dict.fromkeys(games[runs]):
         rows = first + np.flatnonzero([games[owner] == game for owner in owners])
         share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
-        engine = make_engine(game, rows.size, options, share)
+        engine = make_engine(game, rows.size, options, share, patience_s)
         groups.append(_Group(engine, rows, _as_slice(rows), _as_slice(rows - first)))
     return tuple(groups)
 

@@ -1,0 +1,219 @@
+"""How the processes of an Atari engine wait for each other: awake, asleep, and in turn where cores are few."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from gramian.deep import trainer
+from gramian.deep.arms import Arm
+from gramian.deep.config import Config, load_preset, population
+from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments, emulator
+from gramian.deep.environments.atari import AtariEngine
+from gramian.deep.games import find_game
+from gramian.errors import UserError
+from tests.deep.environment_checks import play, random_actions
+
+ASLEEP, AWAKE = 1e-9, 60.0
+"""Patience that is lost at once, and patience that is never lost."""
+
+
+@pytest.fixture
+def pipe():
+    out, into = os.pipe()
+    yield out, into
+    os.close(out)
+    os.close(into)
+
+
+class Scene:
+    """A waiter for one pipe. A byte comes at its second look, unless its core is lost there, or when it sleeps."""
+
+    def __init__(self, pipe, monkeypatch, patience_s=AWAKE):
+        monkeypatch.setattr(emulator.select, "poll", lambda: self)  # it is the waiter's alarm
+        self.out, self.into = pipe
+        self.lost = 0
+        self.waiter = emulator.Waiter([self.out], patience_s, self.count)
+
+    def register(self, *_):
+        pass
+
+    def poll(self):
+        os.write(self.into, b"a")
+
+    def count(self):
+        self.counted += 1
+        if self.counted == 2:
+            self.lost += self.wanted
+            if not self.wanted:
+                os.write(self.into, b"a")
+        return self.lost
+
+    def wait(self, wanted=False):
+        """Whether the waiter tried to stay awake, while others want its core or not."""
+        self.counted, self.wanted = 0, wanted
+        assert self.waiter.wait(self.out) == b"a"
+        return self.counted > 0
+
+    def rest(self):
+        """The waits until it tries again."""
+        waits = 0
+        while not self.wait():
+            waits += 1
+        return waits
+
+
+def test_without_patience_a_pipe_is_read_as_it_is(pipe):
+    out, into = pipe
+    waiter = emulator.Waiter([out], 0.0, cores_lost=lambda: pytest.fail("there is nothing to count"))
+    assert os.get_blocking(out)
+    os.write(into, b"ab")
+    assert [waiter.wait(out), waiter.wait(out)] == [b"a", b"b"]
+
+
+def test_a_byte_that_is_there_is_taken_without_a_wait(pipe):
+    out, into = pipe
+    waiter = emulator.Waiter([out], AWAKE, cores_lost=lambda: pytest.fail("there is nothing to wait for"))
+    os.write(into, b"ab")
+    assert [waiter.wait(out), waiter.wait(out)] == [b"a", b"b"]
+
+
+def test_the_cores_that_a_thread_has_lost_are_counted():
+    assert 0 <= emulator.cores_lost() <= emulator.cores_lost()
+
+
+def test_who_is_not_disturbed_stays_awake(pipe, monkeypatch):
+    scene = Scene(pipe, monkeypatch)
+    assert all(scene.wait() for _ in range(100))
+
+
+def test_who_is_always_disturbed_rests_for_twice_as_long_each_time_and_never_longer_than_the_longest_rest(
+    pipe, monkeypatch
+):
+    scene = Scene(pipe, monkeypatch)
+    tries = [number for number in range(20_000) if scene.wait(wanted=True)]
+    rests = (np.diff(tries) - 1).tolist()
+    assert rests[:13] == [2**doublings for doublings in range(13)]
+    assert set(rests[12:]) == {emulator.LONGEST_REST}
+
+
+def test_who_is_disturbed_no_more_soon_stays_awake_and_its_rests_are_short_again(pipe, monkeypatch):
+    scene = Scene(pipe, monkeypatch)
+    for _ in range(6):
+        scene.rest()
+        scene.wait(wanted=True)
+    assert scene.rest() > 8
+    assert all(scene.wait() for _ in range(100))
+    assert scene.wait(wanted=True)
+    assert scene.rest() == 1
+
+
+@pytest.mark.parametrize(("period", "least", "most"), [(40, 0.9, 1.0), (3, 0.0, 0.1), (2, 0.0, 0.1)])
+def test_who_is_rarely_disturbed_hardly_rests_and_who_often_is_hardly_tries(pipe, monkeypatch, period, least, most):
+    scene, tries = Scene(pipe, monkeypatch), 0
+    for _ in range(10_000):
+        tries += scene.wait(wanted=tries % period == 0)
+    assert least <= tries / 10_000 <= most
+
+
+def test_who_waits_in_vain_rests_too(pipe, monkeypatch):
+    scene = Scene(pipe, monkeypatch, patience_s=ASLEEP)
+    tries = [number for number in range(70) if scene.wait()]
+    assert tries == [0, 2, 5, 10, 19, 36, 69]
+
+
+@pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])
+def test_a_byte_that_comes_late_is_received_awake_and_asleep(pipe, patience_s):
+    out, into = pipe
+    waiter = emulator.Waiter([out], patience_s, cores_lost=lambda: 0)
+    later = threading.Timer(0.05, os.write, (into, b"a"))
+    later.start()
+    assert waiter.wait(out) == b"a"
+    later.join()
+
+
+@pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])
+def test_the_end_of_a_pipe_is_noticed_awake_and_asleep(patience_s):
+    out, into = os.pipe()
+    waiter = emulator.Waiter([out], patience_s, cores_lost=lambda: 0)
+    later = threading.Timer(0.05, os.close, (into,))
+    later.start()
+    assert waiter.wait(out) == b""
+    later.join()
+    assert waiter.wait(out) == b""
+    os.close(out)
+
+
+@pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])
+def test_ctrl_c_ends_a_wait_awake_and_asleep(patience_s):
+    program = f"""
+import os
+from gramian.deep.environments.emulator import Waiter
+out, into = os.pipe()
+waiter = Waiter([out], {patience_s}, cores_lost=lambda: 0)
+print("waiting", flush=True)
+waiter.wait(out)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+
+
+def test_patience_changes_nothing_that_happens_in_the_games():
+    options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
+    games, histories = [find_game("breakout"), find_game("pong")], []
+    for patience_s in (0.0, 0.002):
+        environments = Environments(games, [3, 4], 2, options, threads=2, patience_s=patience_s)
+        try:
+            first = environments.reset().frames.copy()
+            histories.append([{"frames": first}, *play(environments, random_actions(environments, 250))])
+        finally:
+            environments.close()
+    assert any(step["started"].any() for step in histories[0][1:])
+    for mine, theirs in zip(*histories, strict=True):
+        for name, array in mine.items():
+            np.testing.assert_array_equal(array, theirs[name])
+
+
+@pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])
+def test_a_process_that_dies_while_it_is_waited_for_is_the_same_error_awake_and_asleep(patience_s):
+    engine = AtariEngine("pong", 1, AtariOptions(), 1, patience_s=patience_s)
+    try:
+        engine.start(np.arange(1), np.arange(1))
+        (player,) = engine._players
+        player.process.send_signal(signal.SIGSTOP)
+        engine.send(np.zeros(1, np.int64))
+        later = threading.Timer(0.05, player.process.kill)
+        later.start()
+        with pytest.raises(RuntimeError, match=r"an emulator's process has ended by itself \(exit code -9\)"):
+            engine.recv()
+        later.join()
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("patience_s", [-0.001, float("nan"), float("inf")])
+def test_a_time_that_is_none_is_refused(patience_s):
+    complaint = f"patience_s = {patience_s} is no time to stay awake; give a finite number of seconds, 0 or more"
+    with pytest.raises(UserError, match=complaint):
+        AtariEngine("pong", 1, AtariOptions(), 1, patience_s=patience_s)
+    with pytest.raises(UserError, match=complaint):
+        Environments([find_game("cartpole")], [0], patience_s=patience_s)
+
+
+@pytest.mark.parametrize(("device", "patience_s"), [("cuda", 0.002), ("cpu", 0.0)])
+def test_training_has_the_patience_of_the_trainer_beside_a_gpu_alone(monkeypatch, device, patience_s):
+    given = []
+    monkeypatch.setattr(trainer, "PATIENCE_S", 0.002)
+    monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["patience_s"]))
+    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0]))
+    trainer.make_environments(config, device=device)
+    trainer.make_environments(config, device=device, patience_s=0.001)
+    assert given == [patience_s, 0.001]
