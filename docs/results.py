@@ -233,7 +233,7 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
 
 
 def by_area(study: str) -> str:
-    """The same by the area under the learning curve: every arm less DQN, and those with a κ of ours less the norm."""
+    """Differences by the area under the learning curve: every arm less DQN, and `gram` less the control."""
     path = RESULTS / study / "scores.csv"
     if not (found := read(path)):
         return awaited(path)
