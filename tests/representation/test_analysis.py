@@ -21,6 +21,7 @@ from gramian.representation.gather import gather
 from gramian.representation.seeds import mean
 from gramian.representation.streaming import MEASURES
 from gramian.representation.tables import read_curves, read_dynamics, read_measures
+from gramian.study.export import write_export
 from tests.deep.sessions import small
 
 STATES = 700
@@ -255,3 +256,51 @@ def test_a_folder_stands_for_the_runs_below_it_that_have_come_to_their_end(tmp_p
 def test_a_folder_without_runs_is_named(tmp_path):
     with pytest.raises(UserError, match=r"nothing to analyze in .*: it holds no run"):
         run_folders(tmp_path)
+
+
+def test_what_was_measured_before_is_taken_along(runs, report, tmp_path):
+    first = analyze(runs[:2], tmp_path / "first", states=STATES)
+    joined = analyze([first, *runs[2:]], tmp_path / "joined", states=STATES)
+    for name in sorted(path.name for path in report.iterdir() if path.is_file()):
+        if name != "curves.csv":
+            assert (joined / name).read_bytes() == (report / name).read_bytes(), name
+    assert read_curves(joined / "curves.csv") == read_curves(report / "curves.csv")  # 3 and 3.0 are the same
+    for path in (report / "correlation").iterdir():
+        assert (joined / "correlation" / path.name).read_bytes() == path.read_bytes()
+    second = analyze(runs[2:], tmp_path / "second", states=STATES, figures=False)
+    again = analyze([first, second], tmp_path / "again", states=STATES, figures=False)  # without any run
+    assert (again / "summary.md").read_bytes() == (report / "summary.md").read_bytes()
+
+
+def test_an_export_of_an_analysis_is_taken_along_without_the_matrices_that_it_lacks(runs, report, tmp_path):
+    first = analyze(runs[:2], tmp_path / "study" / "analysis", states=STATES)
+    shutil.copytree(runs[0].parent, tmp_path / "study" / "runs")
+    write_export(tmp_path / "study", tmp_path / "export")
+    shutil.rmtree(first)
+    joined = analyze([tmp_path / "export" / "analysis", *runs[2:]], tmp_path / "joined", states=STATES)
+    assert read_measures(joined / "measures.csv") == read_measures(report / "measures.csv")
+    assert {path.name for path in joined.glob("*.png")} == {path.name for path in report.glob("*.png")}
+    kept = {path.stem for path in (joined / "correlation").iterdir()}
+    assert kept == {runs[0].name, *(run.name for run in runs[2:])}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["{report}", "{run}"], "is given twice"),
+        (["{report}", "--states", "800"], f"has {STATES} states of each run, ε = 0.01, this one 800 states of each"),
+        (["{report}", "--states", str(STATES), "--epsilon", "0.1"], "this one 700 states of each run, ε = 0.1;"),
+        (["{bare}"], "analyze these runs again"),
+    ],
+)
+def test_an_analysis_that_cannot_be_taken_along_is_refused(runs, report, tmp_path, capsys, options, message):
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    shutil.copy(report / "measures.csv", bare)
+    places = {"report": report, "run": runs[0], "bare": bare}
+    arguments = [option.format(**places) for option in options]
+    if "--states" not in arguments:
+        arguments += ["--states", str(STATES)]
+    assert main(["analyze", *arguments, "--out", str(tmp_path / "out")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -92,6 +92,17 @@ def test_the_parts_of_a_study_are_shown_together(tmp_path, capsys):
     assert shown[8].startswith("study/p002/cartpole-")
 
 
+def test_what_another_part_has_done_is_not_waited_for(tmp_path, capsys):
+    for part in ("first", "second"):
+        planned(tmp_path / part, tiny(seeds=1))
+        (tmp_path / part / "populations").mkdir(exist_ok=True)
+    perform(str(tmp_path / "second"), "p000", 1)
+    assert main(["study", "status", str(tmp_path), "--once"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == "Tiny: 3 cells, 100% of the steps; 3 done"
+    assert [line.split()[0] for line in shown[3:]] == ["second/p000"]
+
+
 def test_a_folder_without_any_study_is_refused(tmp_path, capsys):
     assert main(["study", "status", str(tmp_path)]) == 2
     assert "holds no study" in capsys.readouterr().err

@@ -4,9 +4,11 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gramian.deep.runs import CONFIG, Run, load_run
 from gramian.errors import UserError
@@ -18,7 +20,19 @@ from gramian.representation.gather import AT_ONCE, check, gather
 from gramian.representation.measures import THRESHOLDS
 from gramian.representation.series import measure_texts, unmeasured
 from gramian.representation.streaming import MEASURES, FeatureStatistics
-from gramian.representation.tables import CORRELATION, Measure, Moment, Point, append, write
+from gramian.representation.tables import (
+    CORRELATION,
+    Measure,
+    Moment,
+    Point,
+    append,
+    has_correlation,
+    read_correlation,
+    read_curves,
+    read_dynamics,
+    read_measures,
+    write,
+)
 
 SUMMARY = "summary.md"
 DIVERGED = "diverged"
@@ -42,10 +56,14 @@ def analyze(
     one run and not all. A run that diverged is not measured: it ended somewhere in training, with the last weights that
     were finite, and would be taken for a trained one.
 
+    What was written of other runs before can be taken along, so that runs which were trained at different times and
+    places, and whose weights are not all here any more, are compared in one place.
+
     Parameters
     ----------
     folders
-        Folders ``OUT/<run>``, or folders that hold such: a population's, a study's. See `run_folders`.
+        Folders ``OUT/<run>``, or folders that hold such: a population's, a study's. See `run_folders`. One that this
+        function has written stands for the runs that were measured then, as they were measured.
     out
         Folder of the report.
     states, epsilon, seed, at_once
@@ -64,19 +82,26 @@ def analyze(
     Raises
     ------
     UserError
-        If a folder holds no trained run, if two hold the same one, or if ``out`` cannot be written.
+        If a folder holds no trained run, if two hold the same one, if an analysis that is taken along has other states
+        or another ε, or if ``out`` cannot be written.
     """
     check(states, epsilon, seed, at_once)
-    runs = [load_run(path, device) for folder in folders for path in run_folders(folder)]
-    if not runs:
+    known = [_read(Path(folder), states, epsilon) for folder in folders if is_analysis(folder)]
+    runs = [load_run(path, device) for folder in folders if not is_analysis(folder) for path in run_folders(folder)]
+    if not runs and not known:
         raise UserError("no run to analyze; name at least one folder OUT/<run>")
-    names = [run.spec.name for run in runs]
+    names = [name for one in known for name in one.names] + [run.spec.name for run in runs]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"run '{twice[0]}' is given twice; name each game, arm and seed once")
-    metrics = [_logs(run) for run in runs]
+    moments = [row for one in known for row in one.dynamics] + [row for run in runs for row in _logs(run)]
     folder = output_folder(out)
     output_folder(folder / CORRELATION)
-    measures: list[Measure] = []
+    measures = [row for one in known for row in one.measures]
+    for name, matrix in (item for one in known for item in one.correlations.items()):
+        _save(folder, name, matrix)
+    write(folder / "dynamics.csv", moments)
+    write(folder / "curves.csv", [row for one in known for row in one.curves])
+    write(folder / "measures.csv", measures)
     for run in runs:
         if why := _why_not(run):
             print(f"'{run.spec.name}' is not measured: {why}; its measures are NaN, no mean has it", file=sys.stderr)
@@ -84,19 +109,64 @@ def analyze(
             statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)
         else:
             statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
-        with replacing(folder / CORRELATION / f"{run.spec.name}.npy") as temporary:
-            np.save(temporary, statistics.correlation().cpu().numpy().astype(np.float32))
+        _save(folder, run.spec.name, statistics.correlation().cpu().numpy().astype(np.float32))
         own = _measures(run, statistics)
-        put = append if measures else write  # a table written anew after each run would grow with their square
-        if not measures:
-            write(folder / "dynamics.csv", [row for logs in metrics for row in logs])
-        put(folder / "curves.csv", _curves(run, statistics))
-        put(folder / "measures.csv", own)
+        # tables that were written anew after each run would cost their square
+        append(folder / "curves.csv", _curves(run, statistics))
+        append(folder / "measures.csv", own)
         measures += own
     replace_text(folder / SUMMARY, summary(measures, states, epsilon))
     if figures:
         draw(folder)
     return folder
+
+
+def is_analysis(folder: Path | str) -> bool:
+    """Whether `analyze` has written a folder."""
+    return (Path(folder) / "measures.csv").exists() and not (Path(folder) / CONFIG).exists()
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What was measured before."""
+
+    measures: list[Measure]
+    curves: list[Point]
+    dynamics: list[Moment]
+    correlations: dict[str, NDArray[np.float32]]
+    """By run; an export has those alone that a report shows."""
+
+    @property
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(row.run for row in self.measures))
+
+
+def _read(folder: Path, states: int, epsilon: float) -> _Known:
+    """What an analysis has written, which must have been made as this one is."""
+    try:
+        lines = (folder / SUMMARY).read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read '{folder / SUMMARY}': {error}; analyze these runs again") from error
+    if (own := protocol(states, epsilon)) not in lines:
+        theirs = next((line for line in lines if " states of each run" in line), "an unknown number of states")
+        raise UserError(
+            f"the analysis '{folder}' has {theirs.split(';')[0]}, this one {own.split(';')[0]}; "
+            "numbers of the two cannot be compared: give the same --states and --epsilon"
+        )
+    measures = read_measures(folder / "measures.csv")
+    correlations = {
+        run: read_correlation(folder / CORRELATION, run)
+        for run in dict.fromkeys(row.run for row in measures)
+        if has_correlation(folder / CORRELATION, run)
+    }
+    return _Known(
+        measures, read_curves(folder / "curves.csv"), read_dynamics(folder / "dynamics.csv"), correlations
+    )  # fmt: skip
+
+
+def _save(folder: Path, run: str, correlation: NDArray[np.float32]) -> None:
+    with replacing(folder / CORRELATION / f"{run}.npy") as temporary:
+        np.save(temporary, correlation)
 
 
 def run_folders(folder: Path | str) -> list[Path]:
@@ -134,13 +204,14 @@ def _state(run: Path) -> str:
         return "unknown"
 
 
+def protocol(states: int, epsilon: float) -> str:
+    """How runs were measured, in the words of the summary."""
+    return f"{states:,} states of each run, ε = {epsilon:g}; mean ± standard error over seeds."
+
+
 def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
     """Markdown tables, one for each game: measures by arm, mean ± standard error over seeds."""
-    lines = [
-        "# Representation",
-        "",
-        f"{states:,} states of each run, ε = {epsilon:g}; mean ± standard error over seeds.",
-    ]
+    lines = ["# Representation", "", protocol(states, epsilon)]
     left_out = unmeasured(measures)
     if left_out:
         lines += ["", f"Diverged, and in no mean: {', '.join(left_out)}."]

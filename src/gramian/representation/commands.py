@@ -22,7 +22,7 @@ class AnalyzeOptions:
     """Which runs to compare, and on how many states."""
 
     runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN [RUN …]")]
-    """Folders of the runs: OUT/<run>, or the folder of a whole study."""
+    """Folders of the runs: OUT/<run>, or the folder of a whole study; or what was written of other runs before."""
     out: Path
     """Folder for tables, figures and summary.md."""
     states: int = 1_000_000

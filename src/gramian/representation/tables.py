@@ -127,6 +127,11 @@ def pack(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
     write_table(path.with_suffix(PACKED), pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None))
 
 
+def has_correlation(folder: Path, run: str) -> bool:
+    """Whether `read_correlation` finds a matrix of the run."""
+    return any((folder / f"{run}{suffix}").exists() for suffix in (".npy", PACKED))
+
+
 def read_correlation(folder: Path, run: str) -> NDArray[np.float32]:
     """The correlations ``[d, d]`` of a run's features.
 

@@ -93,14 +93,23 @@ def _survey(study: Path, plan: Plan, population: Population, logs: FolderLogs | 
 
 
 def survey_parts(plans: Mapping[Path, Plan]) -> list[PopulationStatus]:
-    """How each population of a study stands that is run in parts; ``plans`` are by their folders."""
+    """How each population of a study stands that is run in parts; ``plans`` are by their folders.
+
+    A population that has not come to its end is left out where all of its runs have, in other parts.
+    """
     if len(plans) == 1:
         return [status for folder, plan in plans.items() for status in survey(folder, plan)]
     root = Path(os.path.commonpath(plans))
-    return [
+    statuses = [
         replace(status, part=folder.relative_to(root).as_posix())
         for folder, plan in plans.items()
         for status in survey(folder, plan)
+    ]
+    settled = {cell.run for status in statuses for cell in status.cells if cell.state in SETTLED}
+    return [
+        status
+        for status in statuses
+        if status.state in SETTLED or not all(cell.run in settled for cell in status.cells)
     ]
 
 
