@@ -7,9 +7,10 @@ its figures in 256 colours.
 A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of
 ``gramian analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
 ``kappa-a.csv`` and ``kappa-b.csv``, and in ``first`` the scores and features of an earlier set of the same runs; that
-of Atari ``features.csv`` of its pilot, as ``pilot.csv``. Differences are of pairs of the same game and seed.
-They, and growths, have Student's 95 % intervals, whatever the number of seeds; scores, features and measures of an arm
-by itself, and shares of pairs, have 95 % percentile intervals of the stratified bootstrap over seeds.
+of Atari ``features.csv`` of its pilot, as ``pilot.csv``, and in ``first`` scores and features of earlier runs of one
+seed. Differences are of pairs of the same game and seed. They, and growths, have Student's 95 % intervals, whatever the
+number of seeds; scores, features and measures of an arm by itself, and shares of pairs, have 95 % percentile intervals
+of the stratified bootstrap over seeds.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import CONTROL, order_arms
 from gramian.report import reference, statistics
+from gramian.report.analysis import Options, analyse
 from gramian.report.statistics import Array, Interval, student
 from gramian.representation.figures import told_apart
 from gramian.representation.seeds import MOST_OF_A_RANGE
@@ -47,10 +49,12 @@ PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
 CHOSEN = "gram (0.082)"
 """The arm of Atari's study whose κ was chosen on MinAtar."""
-MOMENTS = (3_000_000, 3_250_000, 3_500_000, 3_750_000)
+MOMENTS = (3_000_000, 3_250_000, 3_500_000, 3_750_000, 4_000_000)
 """Frames after which Atari's runs are looked at, the last of them as in all other tables."""
 FIRST = "minatar/first"
 """An earlier set of the runs of MinAtar's study: the same games, arms and seeds, and fewer frames."""
+EARLIER, EARLIER_FRAMES = "atari/first", 3_750_000
+"""Earlier runs of one seed of Atari's study, which ended before their time, and how far they are looked at."""
 _MINATAR = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm (matched)"))
 CONTRASTS = {
     "minatar": _MINATAR,
@@ -168,9 +172,22 @@ class Grid:
         apart = self.pairs(arm, baseline)
         return [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(self.games))]
 
-    def together(self, arm: str, baseline: str) -> str:
-        """The mean of the games."""
-        return interval_text(student(self.pairs(arm, baseline)), sign=True)
+    @property
+    def sums(self) -> dict[str, list[bool]]:
+        """The games that are put together, by what that is called: all, and those of which all arms have two seeds.
+
+        A mean with a game of one seed has no interval.
+        """
+        seeds = np.isfinite(np.stack(list(self.values.values()))).sum(axis=1).min(axis=0)
+        chosen = {"together, %": [True] * len(self.games)}
+        if once := [title for title, count in zip(self.titles, seeds, strict=True) if count < 2]:
+            chosen[f"together but {', '.join(once)}, %"] = [bool(count > 1) for count in seeds]
+        return chosen
+
+    def together(self, arm: str, baseline: str) -> list[str]:
+        """The means of the games that `sums` names."""
+        apart = self.pairs(arm, baseline)
+        return [interval_text(student(apart[:, games]), sign=True) for games in self.sums.values()]
 
     def won(self, arm: str, baseline: str) -> str:
         """The share of pairs that an arm wins; where they are few, their number."""
@@ -221,13 +238,13 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
         [
             f"`{arm}`",
             *final.differences(arm, baseline),
-            relative.together(arm, baseline),
+            *relative.together(arm, baseline),
             *(one.won(arm, baseline) for one in (final, auc)),
         ]
         for arm in arms or final.arms
         if arm != baseline
     ]
-    names = [f"less `{baseline}`", *final.titles, "together, %", "pairs won", "pairs won by area"]
+    names = [f"less `{baseline}`", *final.titles, *final.sums, "pairs won", "pairs won by area"]
     header, *lines = zip(names, *columns, strict=True)
     return table(header, lines)
 
@@ -240,10 +257,10 @@ def by_area(study: str) -> str:
     area = Grid(found, "auc")
     relative = area.relative(learned(found))
     columns = [
-        [f"`{arm}` less `{other}`", *area.differences(arm, other), relative.together(arm, other), area.won(arm, other)]
+        [f"`{arm}` less `{other}`", *area.differences(arm, other), *relative.together(arm, other), area.won(arm, other)]
         for arm, other in with_control(area.arms)
     ]
-    header, *lines = zip(["area", *area.titles, "together, %", "pairs won"], *columns, strict=True)
+    header, *lines = zip(["area", *area.titles, *area.sums, "pairs won"], *columns, strict=True)
     return table(header, lines)
 
 
@@ -267,8 +284,33 @@ def moments(study: str, frames: Sequence[int]) -> str:
         ]
         relative = Grid(rows, "final_score").relative(learned(rows))
         pairs = with_control(relative.arms)
-        lines.append([f"{end / 1e6:g}M", *(relative.together(arm, other) for arm, other in pairs)])
+        found = zip(*(relative.together(arm, other) for arm, other in pairs), strict=True)
+        names = [name.removeprefix("together").removesuffix(", %") for name in relative.sums]
+        lines += [[f"{end / 1e6:g}M{name}", *cells] for name, cells in zip(names, found, strict=True)]
     return table(["frames", *(f"`{arm}` less `{other}`" for arm, other in pairs)], lines)
+
+
+def twice(study: str, earlier: str) -> str:
+    """Differences of single pairs in two runs each: those of the study, looked at as far as the earlier ones got."""
+    past, folder = read(RESULTS / earlier / "scores.csv"), RESULTS / study / "study"
+    if not past or not folder.exists():
+        return awaited(RESULTS / earlier / "scores.csv", folder)
+    whole = analyse(first_frames(read_study(folder), EARLIER_FRAMES), Options(replicates=100)).scores
+    later = [{name: str(value) for name, value in row.items()} for row in whole.to_dicts()]
+    (seed,) = {row["seed"] for row in past}
+    lines = []
+    for game in sorted({row["game"] for row in past}, key=reference.title):
+        for arm, other in with_control(order_arms(row["arm"] for row in past)):
+            cells = []
+            for column in ("final_score", "auc"):
+                for rows in (past, later):
+                    own = [row for row in rows if (row["game"], row["seed"]) == (game, seed)]
+                    found = {row["arm"]: float(row[column]) for row in own}
+                    known = {arm, other} <= set(found)
+                    cells.append(number(found[arm] - found[other], sign=True) if known else "–")
+            lines.append([f"{reference.title(game)}, `{arm}` less `{other}`", *cells])
+    columns = [f"{name}, {when}" for name in ("final score", "area") for when in ("first time", "second time")]
+    return table([f"seed {seed}, {EARLIER_FRAMES / 1e6:g}M frames", *columns], lines)
 
 
 def with_control(arms: Sequence[str]) -> list[tuple[str, str]]:
@@ -647,6 +689,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "atari-pilot": lambda: pilot("atari"),
         "atari-area": lambda: by_area("atari"),
         "atari-moments": lambda: moments("atari", MOMENTS),
+        "atari-twice": lambda: twice("atari", EARLIER),
         "minatar-measures": lambda: measures("minatar", "minatar/seaquest"),
         "atari-measures": lambda: measures("atari", "seaquest"),
         "minatar-repeated": lambda: repeated("minatar", FIRST),

@@ -174,6 +174,43 @@ def test_scores_at_earlier_moments_are_of_the_episodes_until_then(results, tmp_p
     assert found["`gram (0.082)` less `norm (matched)`"] == ["**−66.7 [−66.7,\u00a0−66.7]**", "0 [0,\u00a00]"]
 
 
+def test_a_game_of_one_seed_is_put_together_with_the_others_without_an_interval(results):
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 2.5}
+    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
+    path = results.RESULTS / "atari" / "scores.csv"
+    rows = path.read_text().splitlines()
+    path.write_text("\n".join(row for row in rows if not row.startswith("qbert") or ",1,done" not in row) + "\n")
+    for found in (columns(results.against("atari", "dqn")), columns(results.by_area("atari"))):
+        names = next(iter(found.values()))
+        assert names[2:4] == ["together, %", "together but Qbert, %"]
+        alone = next(cells for name, cells in found.items() if name.startswith("`gram"))
+        assert "[" not in alone[2]
+        assert "[" in alone[3]
+
+
+def test_runs_that_were_made_twice_are_compared_at_the_frames_of_the_first_time(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "EARLIER_FRAMES", 100_000)
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 2.5}
+    (results.RESULTS / "atari" / "first").mkdir(parents=True)
+    rows = ["game,arm,seed,state,final_score,auc,random"]
+    rows += [
+        f"{game},{arm},2,done,{10 * score},{score},0" for game in ("asterix", "qbert") for arm, score in arms.items()
+    ]
+    (results.RESULTS / "atari" / "first" / "scores.csv").write_text("\n".join(rows) + "\n")
+    lines = ["arm,game,seed,frames,return"]
+    for arm, score in arms.items():  # what comes later, and another seed, do not count
+        lines += [f"{arm},asterix,2,{frames},{score}" for frames in range(1_000, 101_000, 1_000)]
+        lines += [f"{arm},asterix,2,{frames},1" for frames in range(101_000, 201_000, 1_000)]
+        lines += [f"{arm},asterix,0,{frames},7" for frames in range(1_000, 201_000, 1_000)]
+    (tmp_path / "theirs.csv").write_text("\n".join(lines) + "\n")
+    write_import(tmp_path / "theirs.csv", results.RESULTS / "atari" / "study")
+    found = columns(results.twice("atari", "atari/first"))
+    assert found["seed 2, 0.1M frames"][0] == "Asterix, `gram (0.082)` less `dqn`"
+    assert found["final score, first time"][0] == "+10.0"
+    assert found["final score, second time"] == ["+1.00", "+1.50", "−0.500", "–", "–", "–"]
+    assert found["area, first time"][0] == found["area, second time"][0] == "+1.00"
+
+
 def write_spread(results, spread):
     """Scores of ten seeds whose differences to DQN are not the same."""
     folder = results.RESULTS / "minatar"

@@ -341,7 +341,7 @@ def test_episodes_are_kept_as_lengths(exported):
     assert lengths["length"].dtype in (pl.Int8, pl.Int16)
 
 
-@pytest.mark.parametrize(("name", "frames"), [("minatar", 1_000_000), ("atari", 3_750_000)])
+@pytest.mark.parametrize(("name", "frames"), [("minatar", 1_000_000), ("atari", 4_000_000)])
 def test_the_committed_studies_hold_the_runs_of_the_committed_tables(name, frames):
     scores = pl.read_csv(RESULTS / name / "scores.csv").sort("run")
     last = pl.col("return").tail(WINDOW_EPISODES).mean()
