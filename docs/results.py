@@ -522,7 +522,8 @@ def figures(study: str) -> str:
         {
             "learning-curves": (
                 "Learning curves",
-                f"Learning curves: mean return of the last 100 training episodes, {mean_words(rows)}",
+                "Learning curves: mean return of the last 100 training episodes, "
+                f"{mean_words(rows)}{dopamine_words(rows)}",
             ),
             "differences": ("Final score less that of DQN", f"Final score less that of DQN, {less}, {bar_words(rows)}"),
             "against-control": (
@@ -557,6 +558,11 @@ def feature_figures(study: str) -> str:
     )
 
 
+def dopamine_words(rows: Sequence[Row]) -> str:
+    """Whose curve stands beside those of Atari games."""
+    return "; black: Dopamine's DQN" if any(reference.atari(row["game"]) for row in rows) else ""
+
+
 def counts(rows: Sequence[Row]) -> tuple[int, int]:
     """Fewest and most seeds of an arm in a game; 0 where there are no runs."""
     seeds: dict[tuple[str, str], set[str]] = {}
@@ -585,7 +591,9 @@ def bar_words(rows: Sequence[Row]) -> str:
     fewest, most = counts(rows)
     bars, last = "bars: Student's 95 % interval", ""
     if most <= MOST_OF_A_RANGE:
-        bars, last = "small circles: the single seeds", ", with Student's 95 % interval"
+        bars, last = "small circles: the single seeds, where there are several", ", with Student's 95 % interval"
+    if fewest < 2:
+        last = "; it has no interval, since a game of one seed is in it"
     return (
         f"mean over {seeds_words(fewest, most)}; {bars}. Last panel: the mean of the games, in percent of what DQN "
         f"learns in each{last}"

@@ -100,7 +100,7 @@ def test_captions_of_few_seeds_name_no_interval_but_of_all_games_together(result
     captions = results.figures("atari")
     assert "mean over 2 seeds; thin lines: the single seeds" in captions
     assert "less that of `norm (matched)`" in captions
-    assert "mean over 2 seeds; small circles: the single seeds." in captions
+    assert "mean over 2 seeds; small circles: the single seeds, where there are several." in captions
     assert captions.count("95 %") == captions.count("of what DQN learns in each, with Student's 95 % interval") == 1
 
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -133,10 +134,15 @@ def test_curves_of_few_seeds_have_thin_lines_in_the_place_of_bands(tmp_path, see
         assert (len(thin), len(axes.collections)) == (lines, bands)
 
 
-def test_the_axes_of_feature_norms_begin_at_0(tmp_path):
+@pytest.mark.parametrize(("norm", "scale"), [(None, "log"), (0.0, "linear")])
+def test_feature_norms_are_compared_by_ratios_unless_one_is_0(tmp_path, norm, scale):
     study, analysis = study_of(tmp_path, 2, metric_rows=20)
-    figure = figures.metric_grid(analysis, dynamics(study, {"Pong": float(analysis.horizon[0])}), "feature_norm")
-    assert figure.axes[0].get_ylim()[0] == 0
+    if norm is not None:
+        study = replace(study, metrics=study.metrics.with_columns(feature_norm=pl.lit(norm)))
+    found = dynamics(study, {"Pong": float(analysis.horizon[0])})
+    axes = figures.metric_grid(analysis, found, "feature_norm").axes[0]
+    assert axes.get_yscale() == scale
+    assert scale == "log" or axes.get_ylim()[0] == 0
 
 
 @pytest.mark.parametrize(("frames", "marked"), [(4_000_000, False), (20_000_000, True)])

@@ -4,17 +4,22 @@ import math
 import re
 from dataclasses import dataclass
 
+MOST_PLACES = 6
+"""After the point; an end that is nearer to 0 is shown as 0."""
+
 
 @dataclass(frozen=True)
 class Number:
     """A measured value and the ends of its 95 % interval; both ends are the value itself where it is exact.
 
-    It is shown with as many digits as its interval allows.
+    It is shown with as many digits as its interval allows, and more where an end would look like the 0 that it is not.
 
     Examples
     --------
     >>> print(Number(-4513.2916, -4524.4, -4502.96), Number(0.5, 0.5, 0.5), Number(0.647, -12.63, 14.94))
     −4,513 [−4,524, −4,503] 0.5 1 [−13, 15]
+    >>> print(Number(0.12, 0.004, 0.24))
+    0.120 [0.004, 0.240]
     """
 
     value: float
@@ -46,7 +51,10 @@ class Number:
             return f"{shown(self.value)} (no interval)"
         if self.low == self.high:
             return f"{shown(self.value)} [{shown(self.low)}, {shown(self.high)}]"
+        ends = [abs(end) for end in (self.low, self.high) if end]
         places = max(0, 1 - math.floor(math.log10(self.high - self.low)))
+        while places < MOST_PLACES and any(not float(f"{end:.{places}f}") for end in ends):
+            places += 1
         value, low, high = (_signed(f"{number:,.{places}f}") for number in (self.value, self.low, self.high))
         return f"{value} [{low}, {high}]"
 

@@ -30,10 +30,15 @@ class Sample:
     games: int
     unit: str
     """Of ``frames``."""
+    most_seeds: int
+    """Of any arm and game."""
 
     def __str__(self) -> str:
         games = "one game" if self.games == 1 else f"{self.games} games"
-        return f"{games}, {count(self.seeds, 'seeds')}, {count(self.frames, self.unit)}"
+        seeds = count(self.most_seeds, "seeds")
+        if self.seeds < self.most_seeds:
+            seeds = f"{self.seeds} to {seeds}"
+        return f"{games}, {seeds}, {count(self.frames, self.unit)}"
 
 
 def find_arm(names: set[str], kind: str, table: str) -> str:
@@ -94,7 +99,7 @@ class Measure:
         arms = [self.arm, *([self.minus_arm] if self.minus_arm else [])]
         rows = [self._rows(tables, arm, self.measure) for arm in arms]
         steps = [int(tables.number(self.table, row, "agent_steps")) for found in rows for row in found]
-        return Sample(min(map(len, rows)), min(steps), 1, "agent steps")
+        return Sample(min(map(len, rows)), min(steps), 1, "agent steps", max(map(len, rows)))
 
     def _rows(self, tables: Tables, arm: str, measure: str) -> list[Row]:
         rows = tables.select(self.table, {"game": self.game})
@@ -143,7 +148,7 @@ class Feature:
         """Seeds and frames behind it."""
         rows = [self._rows(tables, arm) for arm in (self.arm, *([self.minus_arm] if self.minus_arm else []))]
         frames = [int(tables.number(self.table, row, "frames")) for found in rows for row in found]
-        return Sample(min(map(len, rows)), min(frames), 1, "frames")
+        return Sample(min(map(len, rows)), min(frames), 1, "frames", max(map(len, rows)))
 
     def _rows(self, tables: Tables, arm: str) -> list[Row]:
         rows = tables.select(self.table, {"game": self.game})
@@ -227,7 +232,10 @@ class Scores:
             cells[row["game"], row["arm"]] = cells.get((row["game"], row["arm"]), 0) + 1
         finished = [int(tables.number(self.table, row, "frames")) for row in rows if row["state"] == "done"]
         games = {row["game"] for row in arms[0]} & {row["game"] for row in arms[1]}
-        return Sample(min(cells.values(), default=0), min(finished, default=0), len(games), "frames")
+        seeds = cells.values()
+        return Sample(
+            min(seeds, default=0), min(finished, default=0), len(games), "frames", max(seeds, default=0)
+        )  # fmt: skip
 
     def _statistic(self) -> tuple[str, Callable[[Array, Array], Array]]:
         if self.statistic not in STATISTICS:

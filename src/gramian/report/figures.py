@@ -1,7 +1,7 @@
 """The figures of a report as PNG and SVG, for papers and slides; legible in black and white."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,10 @@ PANELS = (
 """Metrics of the figure of one game; the first six are the paper's."""
 CONTROL_FIGURE = "differences-control"
 """Name of the figure of differences to the control."""
-FROM_ZERO = PANELS[:6]
-"""Metrics that are sizes: an axis that does not begin at 0 would make small differences look large."""
+SIZES = PANELS[:6]
+"""Metrics that are sizes."""
+DOPAMINE: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (6, 2, 1, 2))}
+"""How Dopamine's curve is drawn, unlike the thin lines of single seeds."""
 NEARLY = 0.9
 """A run of this share of the paper's frames is as long as the paper's: its last episode may be cut off."""
 
@@ -120,11 +122,11 @@ def learning_curves(analysis: Analysis) -> Figure:
         curve = reference.dopamine_curve(game)
         if curve is not None:
             shown = curve.frames <= frames[-1]
-            axes.plot(curve.frames[shown], curve.returns.mean(0)[shown], color="black", linewidth=0.6, alpha=0.6)
+            axes.plot(curve.frames[shown], curve.returns.mean(0)[shown], **DOPAMINE)
 
     extra = []
     if any(reference.atari(game) for game in analysis.games):
-        extra.append(Line2D([], [], color="black", linewidth=0.6, alpha=0.6, label="Dopamine DQN (Adam)"))
+        extra.append(Line2D([], [], **DOPAMINE, label="Dopamine DQN (Adam)"))
     if any(as_long):
         extra.append(
             Line2D([], [], color="black", marker="o", markerfacecolor="none", linestyle="", label="paper, final")
@@ -140,8 +142,8 @@ def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
         by_arm = dynamics.get(analysis.games[at], {}).get(metric, {})
         for number, arm in enumerate(arm for arm in styles if arm in by_arm):
             _metric_line(axes, by_arm[arm], styles[arm], shift=number / len(styles))
-        if metric in FROM_ZERO and by_arm:
-            axes.set_ylim(bottom=0)
+        if by_arm:
+            _scale(axes, metric, by_arm)
 
     return _grid(analysis, styles, draw, LABELS[metric], [])
 
@@ -165,11 +167,7 @@ def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
         by_arm = dynamics[game][metric]
         for number, arm in enumerate(arm for arm in styles if arm in by_arm):
             _metric_line(axes, by_arm[arm], styles[arm], shift=number / len(styles))
-        if metric in PANELS[:6] and all((series.mean > 0).all() for series in by_arm.values()):
-            axes.set_yscale("log")
-            axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3)))
-            axes.yaxis.set_major_formatter("{x:g}")  # powers would need mathematics, which names may not have
-            axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
+        _scale(axes, metric, by_arm)
         _frame_ticks(axes)
         axes.set_title(LABELS[metric], fontsize=8)
     figure.suptitle(reference.title(game), fontsize=9, y=1 - 0.06 / height, va="top")
@@ -177,6 +175,19 @@ def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
                   bbox_to_anchor=(0.5, 1 - 0.2 / height))  # fmt: skip
     figure.supxlabel("frames", fontsize=8, y=0.05 / height)
     return figure
+
+
+def _scale(axes: Axes, metric: str, by_arm: Mapping[str, Line]) -> None:
+    """Ratios of sizes as distances, so that arms with small features can be told apart beside one with large ones."""
+    if metric not in SIZES:
+        return
+    if not all((series.mean > 0).all() for series in by_arm.values()):
+        axes.set_ylim(bottom=0)
+        return
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(matplotlib.ticker.LogLocator(subs=(1, 3)))
+    axes.yaxis.set_major_formatter("{x:g}")  # powers would need mathematics, which names may not have
+    axes.yaxis.set_minor_formatter(matplotlib.ticker.NullFormatter())
 
 
 def aggregate_curves(analysis: Analysis) -> Figure:
@@ -399,7 +410,8 @@ def _grid(
         seeds = max(int(np.isfinite(curves[:, at]).any(axis=-1).sum()) for curves in analysis.curves.values())
         axes.set_title(_game_title(analysis.games[at], seeds), fontsize=8)
         _frame_ticks(axes)
-        axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
+        if axes.get_yscale() == "linear":
+            axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
     figure.legend(handles=[*_handles(styles), *extra], loc="upper center", ncols=legend_columns, frameon=False)
     left_out = len(analysis.arms) - len(styles)
     note = f"frames ({len(styles)} of {len(analysis.arms)} arms; the page has all)" if left_out else "frames"
