@@ -1,6 +1,7 @@
-"""Writes the tables of ``docs/results.md`` into ``docs/tables``, from the tables in ``results``.
+"""Writes the tables of ``docs/results.md`` into the page, from the tables in ``results``.
 
-Run it as ``python docs/results.py`` after a result has changed. Of a study that has not been run, its table says so.
+Run it as ``python docs/results.py`` after a result has changed. In the page a table stands between two comments with
+its name; the text around them is not touched. Of a study that has not been run, its table says so.
 ``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and
 its figures in 256 colours.
 
@@ -16,6 +17,7 @@ of the stratified bootstrap over seeds.
 import argparse
 import csv
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,6 +40,8 @@ from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import read_study
 
 DOCS = Path(__file__).parent
+PLACE = re.compile(r"<!-- (\S+) -->\n.*?<!-- end of \1 -->\n", re.DOTALL)
+"""Of a table in the page."""
 RESULTS = DOCS.parent / "results"
 Row = dict[str, str]
 
@@ -719,6 +723,21 @@ def tables() -> dict[str, Callable[[], str]]:
     return made
 
 
+def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
+    """The page with each table in its place.
+
+    Raises
+    ------
+    UserError
+        If it has a place for a table that is not made, or lacks one.
+    """
+    places = PLACE.findall(page)
+    if odd := sorted(set(places) ^ set(made)):
+        what = "a place for" if odd[0] in places else "no place for"
+        raise UserError(f"the page of results has {what} the table '{odd[0]}'; it needs one for each that is made")
+    return PLACE.sub(lambda found: f"<!-- {found[1]} -->\n\n{made[found[1]]()}\n<!-- end of {found[1]} -->\n", page)
+
+
 def report_figures(study: str) -> dict[str, str]:
     """Figures of the page by the names that they have in a report of a study."""
     seaquest = "minatar-seaquest" if study == "minatar" else "seaquest"
@@ -758,8 +777,8 @@ def main(arguments: Sequence[str] = ()) -> None:
     for study, report in vars(parser.parse_args(arguments)).items():
         if report:
             take_report(report, study)
-    for name, make in tables().items():
-        replace_text(DOCS / "tables" / f"results-{name}.md", make())
+    page = DOCS / "results.md"
+    replace_text(page, filled(page.read_text(encoding="utf-8"), tables()))
 
 
 if __name__ == "__main__":

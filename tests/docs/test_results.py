@@ -1,12 +1,14 @@
 """The tables of the page of results, from made-up tables and from none."""
 
 import importlib.util
+import shutil
 
 import numpy as np
 import pytest
 import scipy.stats
 from PIL import Image
 
+from gramian.errors import UserError
 from gramian.study.store import write_import
 from tests.docs.pages import ROOT
 
@@ -21,7 +23,8 @@ def results(tmp_path, monkeypatch):
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(module, "DOCS", tmp_path / "docs")
-    (tmp_path / "docs" / "tables").mkdir(parents=True)
+    (tmp_path / "docs").mkdir()
+    shutil.copy(ROOT / "docs" / "results.md", tmp_path / "docs")
     return module
 
 
@@ -35,17 +38,29 @@ def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/f
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
 
 
-def test_every_table_that_the_page_includes_is_made(results):
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert {f'--8<-- "docs/tables/results-{name}.md"' for name in results.tables()} == {
-        line for line in page.splitlines() if line.startswith("--8<--")
-    }
-
-
 def test_a_table_without_results_says_what_it_awaits(results):
+    before = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     results.main()
-    text = (results.DOCS / "tables" / "results-minatar-scores.md").read_text()
-    assert text == "*Not yet run: awaits `results/minatar/scores.csv`.*\n"
+    page = (results.DOCS / "results.md").read_text(encoding="utf-8")
+    awaited = "*Not yet run: awaits `results/minatar/scores.csv`.*"
+    assert f"<!-- minatar-scores -->\n\n{awaited}\n\n<!-- end of minatar-scores -->\n" in page
+    around = results.PLACE.split(before)  # the text, and between its pieces the names of the tables
+    assert results.PLACE.split(page) == around
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        ("", "no place for the table 'scores'"),
+        (
+            "<!-- scores -->\n<!-- end of scores -->\n<!-- more -->\n<!-- end of more -->\n",
+            "a place for the table 'more'",
+        ),
+    ],
+)
+def test_a_page_must_have_a_place_for_each_table(results, page, message):
+    with pytest.raises(UserError, match=message):
+        results.filled(page, {"scores": lambda: "| a |\n"})
 
 
 def test_the_table_beside_dopamines_has_its_figure_below_it_where_there_is_one(results):
@@ -362,5 +377,5 @@ def test_features_are_compared_by_pairs(results):
 def test_the_committed_tables_are_those_of_the_committed_results(results, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", ROOT / "results")
     monkeypatch.setattr(results, "DOCS", ROOT / "docs")
-    for name, make in results.tables().items():
-        assert make() == (ROOT / "docs" / "tables" / f"results-{name}.md").read_text(encoding="utf-8"), name
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert results.filled(page, results.tables()) == page

@@ -3,6 +3,7 @@ import pytest
 from gramian.cli import main
 from gramian.study import status
 from gramian.study.attempts import lock, record
+from gramian.study.parts import PART
 from gramian.study.status import headline, plain, reasons, survey, watch
 from gramian.study.work import perform, record_failure
 from tests.study.studies import planned, tiny
@@ -101,6 +102,17 @@ def test_what_another_part_has_done_is_not_waited_for(tmp_path, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert shown[0] == "Tiny: 3 cells, 100% of the steps; 3 done"
     assert [line.split()[0] for line in shown[3:]] == ["second/p000"]
+
+
+def test_cells_that_are_in_no_part_are_counted(tmp_path, capsys):
+    for seed in (0, 1):
+        part = tmp_path / f"s{seed}"
+        planned(part, tiny(seeds=1))
+        perform(str(part), "p000", 1)
+        text = (part / "study.toml").read_text().replace("seeds = [0]", "seeds = [0, 1, 2]")
+        (part / "study.toml").write_text(f"{PART}--seeds 0\n{text}")
+    assert main(["study", "status", str(tmp_path), "--once"]) == 0
+    assert "6 in no part: cartpole (seeds 1, 2)" in capsys.readouterr().out.splitlines()[0]
 
 
 def test_a_folder_without_any_study_is_refused(tmp_path, capsys):

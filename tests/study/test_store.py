@@ -8,6 +8,7 @@ import pytest
 from gramian.deep.games import GAMES
 from gramian.errors import UserError
 from gramian.study.names import game_name
+from gramian.study.parts import in_no_part
 from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_planned, read_study, write_import
 
 HEADER = "frames,environment,episode,raw_return,clipped_return,length_agent_steps,truncated\n"
@@ -316,6 +317,45 @@ def test_the_parts_of_a_study_are_planned_together(tmp_path):
     planned = read_planned(tmp_path)
     assert planned.title == "t"
     assert planned.cells == {("pong", "dqn", 0): "", ("pong", "dqn", 1): "hung"}
+
+
+def write_part(folder, game, seed, whole):
+    (folder / "populations").mkdir(parents=True)
+    runs = [
+        {"game": game, "arm": "gram:0.1", "label": "gram", "seed": seed},
+        {"game": game, "arm": "dqn", "seed": seed},
+    ]
+    (folder / "plan.json").write_text(json.dumps({"title": "t", "populations": [{"id": "p000", "runs": runs}]}))
+    (folder / "study.toml").write_text(whole)
+
+
+WHOLE = """# This folder holds a part of it: --games Pong --seeds 0
+games = ["Pong", "qbert"]
+seeds = [0, 1]
+arms = [{kind = "dqn"}, {kind = "gram", kappa = 0.1, label = "gram"}]
+"""
+
+
+def test_cells_of_a_study_that_are_in_none_of_its_parts_are_missed(tmp_path):
+    write_part(tmp_path / "a", "pong", 0, WHOLE)
+    assert set(read_planned(tmp_path / "a").cells) == {("pong", "gram", 0), ("pong", "dqn", 0)}  # a part by itself
+    write_part(tmp_path / "b", "pong", 1, WHOLE)
+    left = [("qbert", arm, seed) for arm in ("dqn", "gram") for seed in (0, 1)]
+    assert in_no_part(tmp_path) == left
+    cells = read_planned(tmp_path).cells
+    assert len(cells) == 8
+    assert [cell for cell, reason in cells.items() if reason == "in no part of the study"] == left
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [WHOLE.partition("\n")[2], WHOLE.replace('kind = "dqn"', 'kind = "dqn", games = ["pong"]'), WHOLE + "games"],
+    ids=["no part", "an arm of some games", "damaged"],
+)
+def test_where_it_is_not_known_what_the_parts_are_of_nothing_is_missed(tmp_path, whole):
+    for seed in (0, 1):
+        write_part(tmp_path / f"s{seed}", "pong", seed, whole)
+    assert in_no_part(tmp_path) == []
 
 
 @pytest.mark.parametrize("line", ["[]", "null", "3", '"failed"', '{"event": "fai'])

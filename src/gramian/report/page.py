@@ -380,7 +380,7 @@ features. Features that do not vary are left out.</p>
             ("IQM", "mean of the middle half of all runs of all games"),
             ("optimality gap", "1 − mean of min(score, 1): what is missing to the human score"),
             ("P(improvement)", "probability that a run of the arm beats one of the baseline, a mean over games"),
-            ("pairs won", "share of pairs of the same game and seed that the arm wins, ties a half"),
+            ("pairs won", "share of pairs of the same seed that the arm wins, ties a half; a mean over the games"),
             ("p", "two-sided sign test over games, ties left out; games are no random sample: read it as a yardstick"),
             (
                 "intervals",

@@ -16,6 +16,7 @@ from gramian.study.choosing import MATCHED, evaluation_study
 from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.matching import games_of, match
+from gramian.study.parts import PART, in_no_part
 from gramian.study.plan import (
     PLAN,
     Plan,
@@ -220,7 +221,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 def status_command(options: StatusOptions) -> int:
     """Show how a study stands, or the parts of one in the folders below."""
     folders = [path.parent for path in plan_paths(options.folder)] or [options.folder]
-    watch({folder: read_plan(folder) for folder in folders}, once=options.once)
+    watch({folder: read_plan(folder) for folder in folders}, once=options.once, left=in_no_part(options.folder))
     return 0
 
 
@@ -273,7 +274,7 @@ def _read(options: Placement) -> tuple[str, StudySpec]:
     whole = parse_study(text, f"study '{options.study}'", base)
     spec = whole.part(options.games or (), options.seeds or ())
     if which := part_options(spec, whole):
-        text = f"# This folder holds a part of it: {which}\n{text}"
+        text = f"{PART}{which}\n{text}"
     return text, spec
 
 

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from gramian.study.attempts import attempts, is_locked
 from gramian.study.logs import ExportLogs, FolderLogs, open_logs
+from gramian.study.parts import Cell, cells_text
 from gramian.study.plan import Plan, Population
 from gramian.study.work import SETTLED, UNREADABLE
 
@@ -113,12 +114,14 @@ def survey_parts(plans: Mapping[Path, Plan]) -> list[PopulationStatus]:
     ]
 
 
-def headline(title: str, statuses: list[PopulationStatus]) -> str:
-    """Give one line that counts the cells in each state."""
+def headline(title: str, statuses: list[PopulationStatus], left: Sequence[Cell] = ()) -> str:
+    """Give one line that counts the cells in each state, those in no part of the study (``left``) too."""
     counts = Counter(cell.state for status in statuses for cell in status.cells)
-    cells = counts.total()
+    cells = counts.total() + len(left)
     share = sum(status.share * len(status.cells) for status in statuses) / cells
     states = [f"{counts[state]:,} {state}" for state in reversed(STATES) if counts[state]]
+    if left:
+        states.append(f"{len(left):,} in no part: {cells_text(list(left))}")
     return f"{title}: {cells:,} cells, {share:.0%} of the steps; " + ", ".join(states)
 
 
@@ -132,15 +135,15 @@ def reasons(statuses: list[PopulationStatus]) -> list[str]:
     ]
 
 
-def plain(title: str, statuses: list[PopulationStatus]) -> str:
+def plain(title: str, statuses: list[PopulationStatus], left: Sequence[Cell] = ()) -> str:
     """The whole as text."""
     rows = [HEADINGS, *(_row(status) for status in statuses)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([headline(title, statuses), "", *lines, *reasons(statuses)])
+    return "\n".join([headline(title, statuses, left), "", *lines, *reasons(statuses)])
 
 
-def watch(plans: Mapping[Path, Plan], *, once: bool) -> None:
+def watch(plans: Mapping[Path, Plan], *, once: bool, left: Sequence[Cell] = ()) -> None:
     """Show how a study stands: live on a terminal until it is over or Ctrl-C is pressed, else once.
 
     Parameters
@@ -149,11 +152,13 @@ def watch(plans: Mapping[Path, Plan], *, once: bool) -> None:
         Of the study or of its parts, by their folders.
     once
         Show it once in any case.
+    left
+        Cells that are in none of the parts.
     """
     title = ", ".join(dict.fromkeys(plan.title for plan in plans.values()))
     statuses = survey_parts(plans)
     if once or not sys.stdout.isatty():
-        print(plain(title, statuses))
+        print(plain(title, statuses, left))
         return
     from rich.console import Console
     from rich.live import Live
@@ -162,22 +167,22 @@ def watch(plans: Mapping[Path, Plan], *, once: bool) -> None:
     # Ctrl-C ends the looking and nothing else.
     with (
         suppress(KeyboardInterrupt),
-        Live(_table(title, statuses, console.height), console=console, auto_refresh=False) as live,
+        Live(_table(title, statuses, console.height, left), console=console, auto_refresh=False) as live,
     ):
         while any(status.state not in SETTLED for status in statuses):
             time.sleep(REFRESH_S)
             statuses = survey_parts(plans)
-            live.update(_table(title, statuses, console.height), refresh=True)
+            live.update(_table(title, statuses, console.height, left), refresh=True)
     for line in reasons(statuses):
         console.print(line, markup=False, highlight=False)
 
 
-def _table(title: str, statuses: list[PopulationStatus], height: int) -> "Table":
+def _table(title: str, statuses: list[PopulationStatus], height: int, left: Sequence[Cell]) -> "Table":
     """As many populations as the terminal has room for; those that ask for attention come first."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(headline(title, statuses)), title_justify="left", box=None)
+    table = Table(title=Text(headline(title, statuses, left)), title_justify="left", box=None)
     for heading in HEADINGS:
         table.add_column(heading, justify="right" if heading in ("runs", "done", "tries") else "left", no_wrap=True)
     room = max(1, height - 4)

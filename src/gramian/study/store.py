@@ -17,6 +17,7 @@ from gramian.files import EXPORT, output_folder, plan_paths, replace_text, repla
 from gramian.palette import arm_label
 from gramian.study.names import game_name
 from gramian.study.packed import Packed
+from gramian.study.parts import Cell, in_no_part, planned_cells
 from gramian.study.rule import WINDOW_EPISODES
 
 RUN_SCHEMA: dict[str, Any] = {
@@ -30,6 +31,8 @@ EPISODE_SCHEMA: dict[str, Any] = CELL_SCHEMA | {"frames": pl.Int64, "return": pl
 
 IMPORT_COLUMNS = ("arm", "game", "seed", "frames", "return")
 IMPORT_FORMAT = 1
+IN_NO_PART = "in no part of the study"
+"""Why a cell is missing that nobody has planned."""
 SHORT = 0.9
 """An imported run that ends before this share of the longest one of its game did not finish."""
 _KINDS = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
@@ -226,7 +229,7 @@ class Planned:
     """
 
     title: str = ""
-    cells: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    cells: dict[Cell, str] = field(default_factory=dict)
     evaluation_games: tuple[str, ...] = ()
     evaluation_seeds: tuple[int, ...] = ()
 
@@ -234,7 +237,8 @@ class Planned:
 def read_planned(folder: str | Path) -> Planned:
     r"""The plan in a study's folder, or those of its parts in the folders below; an empty one where there is none.
 
-    A population that failed says why in the last line of ``populations/<id>.attempts.jsonl``.
+    A population that failed says why in the last line of ``populations/<id>.attempts.jsonl``. All of the study that a
+    part was taken from is planned, so that cells are missed which are in no part.
 
     Examples
     --------
@@ -252,7 +256,8 @@ def read_planned(folder: str | Path) -> Planned:
     )
     return Planned(
         titles.pop() if len(titles) == 1 else "",
-        {cell: reason for part in parts for cell, reason in part.cells.items()},
+        dict.fromkeys(in_no_part(folder), IN_NO_PART)
+        | {cell: reason for part in parts for cell, reason in part.cells.items()},
         games.pop() if len(games) == 1 else (),
         seeds.pop() if len(seeds) == 1 else (),
     )
@@ -260,14 +265,11 @@ def read_planned(folder: str | Path) -> Planned:
 
 def _read_plan(path: Path) -> Planned:
     plan = _read_json(path)
-    cells: dict[tuple[str, str, int], str] = {}
-    try:
-        for population in plan["populations"]:
-            reason = _failure(path.parent / "populations" / f"{population['id']}.attempts.jsonl")
-            for run in population["runs"]:
-                cells[str(run["game"]), str(run.get("label") or run["arm"]), int(run["seed"])] = reason
-    except (KeyError, TypeError, ValueError) as error:
-        raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
+    cells = {
+        cell: _failure(path.parent / "populations" / f"{population}.attempts.jsonl")
+        for population, own in planned_cells(plan, path).items()
+        for cell in own
+    }
     kept = _read_toml(path.parent / "study.toml").get("evaluation", {}) if (path.parent / "study.toml").exists() else {}
     games, seeds = (tuple(kept.get(name, ())) for name in ("games", "seeds"))
     return Planned(str(plan.get("title", "")), cells, games, seeds)
