@@ -369,3 +369,35 @@ def test_two_arms_of_the_same_seeds_are_compared_by_pairs(tmp_path):
     measures(tmp_path / "atari/measures.csv", {(arm, "sparsity"): values for arm, values in pairs.items()})
     found = dict(judged("denser-features", tmp_path).numbers)
     assert found["sparsity with the penalty less that without"] == "−0.100 [−0.125, −0.075]"
+
+
+def overview(claim, folder):
+    """The cells of a claim in the overview."""
+    (row,) = [line for line in page([judge(CLAIMS[claim], Tables(folder))]).splitlines() if f"](#{claim}) | **" in line]
+    return [cell.strip() for cell in row.strip("|").split(" | ")]
+
+
+def test_the_overview_has_the_verdicts_of_other_settings_beside_that_of_the_papers(tmp_path):
+    values = DENSER | {("norm (matched)", "sparsity"): [0.7, 0.71, 0.69]}
+    values |= {("gram (0.082)", "sparsity"): values.pop(("gram:1", "sparsity"))}
+    measures(tmp_path / "atari/measures.csv", values, agent_steps=1_000_000)
+    minatar_sparsity(tmp_path, {"dqn": [0.7, 0.71, 0.72], "gram": [0.3, 0.31, 0.32], "norm (matched)": [0.3, 0.3, 0.3]})
+    _, verdict, _, elsewhere = overview("denser-features", tmp_path)
+    assert verdict == "**not yet run**"
+    assert elsewhere == (
+        "*reproduced*: Seaquest, 4M frames. *confounded*: MinAtar Seaquest, 1M frames."
+        " *not yet run*: MinAtar Breakout, 100,000 frames"
+    )
+
+
+def test_the_overview_names_what_of_a_setting_has_a_verdict_where_not_all_of_it_has_the_same(tmp_path):
+    shares = {
+        ("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81],
+        ("dqn", "growth_share_td_error"): [0.6, 0.62, 0.61],
+    }
+    measures(tmp_path / "atari/measures.csv", shares, agent_steps=1_000_000)
+    assert overview("gradient-growth", tmp_path)[-1] == (
+        "*reproduced*: Seaquest, 4M frames (“mainly the norm”)."
+        " *not reproduced*: Seaquest, 4M frames (“not the TD error”)."
+        " *not yet run*: MinAtar Breakout, 100,000 frames; MinAtar Seaquest, 1M frames"
+    )
