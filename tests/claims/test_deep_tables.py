@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gramian.claims import Tables, judge, load_ledger, page
 from gramian.claims.rules import Effect
+from gramian.claims.seeds import Scores
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.representation import tables
@@ -213,7 +215,7 @@ def test_a_control_of_one_seed_has_no_interval_and_gives_no_verdict(tmp_path):
     measures(tmp_path / "atari/measures.csv", DENSER | {("norm", "sparsity"): [0.7]})
     found = judged("denser-features", tmp_path)
     assert found.verdict == "not yet run"
-    assert found.reason.endswith("(no interval); a verdict takes a number with its interval")
+    assert found.reason.endswith("(no interval) (unpaired); a verdict takes a number with its interval")
 
 
 def test_two_coefficients_of_one_penalty_are_refused(tmp_path):
@@ -310,8 +312,11 @@ def test_areas_on_minatar_are_judged_at_equal_norm(matched, expected, tmp_path):
 
 def test_equivalence_that_these_runs_cannot_decide_is_said_to_be_so(tmp_path):
     scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=1_000_000)
-    edited = judged("gram-scores-like-decor", tmp_path, "five MinAtar")
-    assert edited.verdict == "reproduced" or edited.reason.endswith("these runs cannot say")
+    for seed, score in (("0", 0.5), ("2", 0.7)):  # each wins a pair of each game, and they tie in the third
+        edit(tmp_path / "minatar/scores.csv", {"arm": "gram", "seed": seed}, {"final_score": score})
+    found = judged("gram-scores-like-decor", tmp_path, "five MinAtar")
+    assert found.verdict == "not reproduced"
+    assert found.reason.endswith("these runs cannot say")
 
 
 FOUR = {"dqn": 0.2, "gram": 0.1, "gram (0.082)": 0.6}
@@ -369,3 +374,106 @@ def test_two_arms_of_the_same_seeds_are_compared_by_pairs(tmp_path):
     measures(tmp_path / "atari/measures.csv", {(arm, "sparsity"): values for arm, values in pairs.items()})
     found = dict(judged("denser-features", tmp_path).numbers)
     assert found["sparsity with the penalty less that without"] == "−0.100 [−0.125, −0.075]"
+
+
+def overview(claim, folder):
+    """The cells of a claim in the overview."""
+    (row,) = [line for line in page([judge(CLAIMS[claim], Tables(folder))]).splitlines() if f"](#{claim}) | **" in line]
+    return [cell.strip() for cell in row.strip("|").split(" | ")]
+
+
+def test_the_overview_has_the_verdicts_of_other_settings_beside_that_of_the_papers(tmp_path):
+    values = DENSER | {("norm (matched)", "sparsity"): [0.7, 0.71, 0.69]}
+    values |= {("gram (0.082)", "sparsity"): values.pop(("gram:1", "sparsity"))}
+    measures(tmp_path / "atari/measures.csv", values, agent_steps=1_000_000)
+    minatar_sparsity(tmp_path, {"dqn": [0.7, 0.71, 0.72], "gram": [0.3, 0.31, 0.32], "norm (matched)": [0.3, 0.3, 0.3]})
+    _, verdict, _, elsewhere = overview("denser-features", tmp_path)
+    assert verdict == "**not yet run**"
+    assert elsewhere == (
+        "*reproduced*: Seaquest, 4M frames. *confounded*: MinAtar Seaquest, 1M frames."
+        " *not yet run*: MinAtar Breakout, 100,000 frames"
+    )
+
+
+def test_the_overview_names_what_of_a_setting_has_a_verdict_where_not_all_of_it_has_the_same(tmp_path):
+    shares = {
+        ("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81],
+        ("dqn", "growth_share_td_error"): [0.6, 0.62, 0.61],
+    }
+    measures(tmp_path / "atari/measures.csv", shares, agent_steps=1_000_000)
+    assert overview("gradient-growth", tmp_path)[-1] == (
+        "*reproduced*: Seaquest, 4M frames (“mainly the norm”)."
+        " *not reproduced*: Seaquest, 4M frames (“not the TD error”)."
+        " *not yet run*: MinAtar Breakout, 100,000 frames; MinAtar Seaquest, 1M frames"
+    )
+
+
+PAIRED = {
+    ("asterix", "dqn"): [1.0, 5.0, 9.0, 30.0], ("asterix", "gram"): [2.0, 6.0, 8.0, 33.0],
+    ("pong", "dqn"): [-3.0, 0.0, 4.0, 2.0], ("pong", "gram"): [-2.0, 0.0, 3.0, 1.0],
+}  # fmt: skip
+"""Scores by seed: DQN-Gram wins three pairs of four in one game; in the other one of four, and ties in one."""
+
+
+def score_rows(path, values):
+    """A ``scores.csv`` of the values of each game and arm by seed; None is a run that is not there."""
+    columns = ("final_score", "auc", "human_normalised")
+    rows = [
+        {"game": game, "arm": arm, "seed": seed, "state": "done", "frames": 100} | dict.fromkeys(columns, value)
+        for (game, arm), found in values.items()
+        for seed, value in enumerate(found)
+        if value is not None
+    ]
+    write(path, rows)
+
+
+def compared(folder, values, statistic):
+    score_rows(folder / "scores.csv", values)
+    return Scores("scores.csv", "gram", "dqn", statistic).number(Tables(folder))
+
+
+@pytest.mark.parametrize("statistic", ["improvement", "area_improvement"])
+def test_scores_of_the_same_seeds_are_compared_by_pairs(statistic, tmp_path):
+    found = compared(tmp_path, PAIRED, statistic)
+    assert (found.value, found.note) == ((3 / 4 + 1.5 / 4) / 2, "")
+
+
+def test_seeds_are_drawn_for_both_arms_together(tmp_path):
+    ahead = {(game, arm): [v + (arm == "gram") for v in PAIRED[game, "dqn"]] for game, arm in PAIRED}
+    for statistic in ("improvement", "games_won", "median"):
+        found = compared(tmp_path, ahead, statistic)
+        assert (found.value, found.low, found.high, found.note) == pytest.approx((1, 1, 1, ""))
+
+
+def test_the_interval_of_pairs_is_that_of_a_bootstrap_written_out(tmp_path):
+    generator, shares = np.random.default_rng(1), []
+    for _ in range(4000):
+        by_game = []
+        for game in ("asterix", "pong"):
+            seeds = generator.integers(0, 4, 4)
+            ours, theirs = (np.array(PAIRED[game, arm])[seeds] for arm in ("gram", "dqn"))
+            by_game.append(((ours > theirs) + 0.5 * (ours == theirs)).mean())
+        shares.append(np.mean(by_game))
+    found = compared(tmp_path, PAIRED, "improvement")
+    assert (found.low, found.high) == pytest.approx(np.percentile(shares, [2.5, 97.5]), abs=0.0626)  # one step: 1/16
+
+
+def test_a_seed_that_both_arms_lack_leaves_pairs(tmp_path):
+    short = {key: [*values[:3], None] if key[0] == "pong" else values for key, values in PAIRED.items()}
+    found = compared(tmp_path, short, "improvement")
+    assert (found.value, found.note) == ((3 / 4 + 1.5 / 3) / 2, "")
+
+
+def test_scores_of_other_seeds_are_compared_without_pairs_and_say_so(tmp_path):
+    short = PAIRED | {("pong", "gram"): [-2.0, None, 3.0, 1.0]}
+    found = compared(tmp_path, short, "improvement")
+    asterix = np.mean([a > b for a in PAIRED["asterix", "gram"] for b in PAIRED["asterix", "dqn"]])
+    pong = np.mean([a > b for a in (-2.0, 3.0, 1.0) for b in PAIRED["pong", "dqn"]])
+    assert found.value == pytest.approx((asterix + pong) / 2)
+    assert str(found).endswith("] (unpaired)")
+
+
+def test_a_game_of_a_single_seed_leaves_no_interval(tmp_path):
+    single = {key: values[:1] if key[0] == "pong" else values for key, values in PAIRED.items()}
+    for statistic in ("improvement", "games_won", "median"):
+        assert str(compared(tmp_path, single, statistic)).endswith(" (no interval)")

@@ -364,3 +364,19 @@ def test_dots_in_a_statement_stand_for_any_words_of_one_statement(results):
         Statements("linear/theory.csv", ["h is Lipschitz…"]).judge(Tables(results))
     with pytest.raises(UserError, match="has no statement 'h is smooth'"):
         Statements("linear/theory.csv", ["h is smooth"]).judge(Tables(results))
+
+
+def test_the_overview_has_a_dash_for_a_claim_of_one_setting():
+    written = page([judge(CLAIMS["proposition-1"], Tables(ROOT / "results"))])
+    assert "| every statement of the claim holds on every process | – |" in written
+
+
+DEEP = sorted({name for claim in CLAIMS.values() for part in claim.parts if part.awaited for name in part.tables})
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_the_command_does_without_a_table_of_deep_runs(name, results, tmp_path, capsys):
+    (results / name).unlink()
+    assert main(["claims", "--results", str(results), "--out", str(tmp_path / "claims.md")]) == 0
+    assert "6 not yet run" in capsys.readouterr().out
+    assert f"| `results/{name}` | awaited |" in (tmp_path / "claims.md").read_text()

@@ -20,11 +20,15 @@ class Number:
     −4,513 [−4,524, −4,503] 0.5 1 [−13, 15]
     >>> print(Number(0.12, 0.004, 0.24))
     0.120 [0.004, 0.240]
+    >>> print(Number(0.5, 0.4, 0.6, note="unpaired"))
+    0.50 [0.40, 0.60] (unpaired)
     """
 
     value: float
     low: float
     high: float
+    note: str = ""
+    """How it was made, where that is not the usual way."""
 
     def minus(self, other: "Number") -> "Number":
         """Difference of two independent numbers, its interval from both (MOVER, Zou & Donner 2008).
@@ -34,8 +38,8 @@ class Number:
 
         Examples
         --------
-        >>> Number(5.0, 2.0, 8.0).minus(Number(1.0, -3.0, 5.0))
-        Number(value=4.0, low=-1.0, high=9.0)
+        >>> print(Number(5.0, 2.0, 8.0).minus(Number(1.0, -3.0, 5.0)))
+        4 [−1, 9]
         """
         value = self.value - other.value
         down = math.hypot(self.value - self.low, other.high - other.value)
@@ -43,6 +47,9 @@ class Number:
         return Number(value, value - down, value + up)
 
     def __str__(self) -> str:
+        return f"{self._shown()} ({self.note})" if self.note else self._shown()
+
+    def _shown(self) -> str:
         if not math.isfinite(self.value):
             return "–"
         if self.low == self.high == self.value:

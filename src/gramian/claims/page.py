@@ -1,6 +1,7 @@
 """The ledger as a page in Markdown."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
@@ -32,12 +33,42 @@ def _meanings(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def _overview(entries: Sequence[Entry]) -> Iterator[str]:
-    yield from ("## Overview", "", "| claim | verdict | because |", "| --- | --- | --- |")
+    aside = (
+        "What the paper claims is judged in its own setting alone; verdicts of other settings stand in the last column."
+    )
+    yield from ("## Overview", "", aside, "")
+    yield from ("| claim | verdict | because | in other settings |", "| --- | --- | --- | --- |")
     for entry in entries:
         decisive = _decisive(entry)
         title = f"[{entry.claim.title}](#{entry.claim.id})"
-        yield f"| {title} | **{entry.verdict}** | {_cell(decisive.reason)} |"
+        yield f"| {title} | **{entry.verdict}** | {_cell(decisive.reason)} | {_elsewhere(entry)} |"
     yield ""
+
+
+def _elsewhere(entry: Entry) -> str:
+    """The verdicts of the settings that do not count for the claim's, the milder ones first; a dash where none is."""
+    found: dict[str, dict[str, list[str]]] = {verdict: {} for verdict in VERDICTS}
+    for part, judgement in zip(entry.claim.parts, entry.judgements, strict=True):
+        if part.elsewhere:
+            setting, _, aspect = part.setting.partition(": ")
+            found[judgement.verdict].setdefault(setting, []).append(aspect)
+    often = Counter(setting for settings in found.values() for setting in settings)
+    groups = []
+    for verdict, settings in found.items():
+        named = [name if often[name] == 1 else _with(name, aspects) for name, aspects in settings.items()]
+        groups += [f"*{verdict}*: {_cell('; '.join(named))}"] if named else []
+    return ". ".join(groups) or "–"
+
+
+def _with(setting: str, aspects: Sequence[str]) -> str:
+    """A setting of which not everything has the same verdict, and what of it is meant.
+
+    Examples
+    --------
+    >>> _with("Seaquest, 4M frames", ["norm", "variance"])
+    'Seaquest, 4M frames (“norm”, “variance”)'
+    """
+    return f"{setting} ({', '.join(f'“{aspect}”' for aspect in aspects)})"
 
 
 def _sections(entries: Sequence[Entry]) -> Iterator[str]:

@@ -4,8 +4,8 @@ An arm is named by its kind; it fits the one arm of a table that is this kind wi
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
@@ -14,9 +14,11 @@ from gramian.claims.number import Number, count
 from gramian.claims.tables import MissingRowsError, Row, Tables
 from gramian.errors import UserError, unknown
 from gramian.report import statistics
-from gramian.report.statistics import Array
+from gramian.report.statistics import Array, PairStatistic
 
 FINISHED = ("done", "diverged")
+UNPAIRED = "unpaired"
+"""Said of a number of two arms that do not have the same seeds."""
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def _difference(first: dict[str, float], second: dict[str, float]) -> Number:
     """Of two arms, by seed."""
     if first.keys() == second.keys():
         return _mean({seed: first[seed] - second[seed] for seed in first})
-    return _welch(list(first.values()), list(second.values()))
+    return replace(_welch(list(first.values()), list(second.values())), note=UNPAIRED)
 
 
 def _welch(first: list[float], second: list[float]) -> Number:
@@ -190,14 +192,32 @@ def _welch(first: list[float], second: list[float]) -> Number:
 
 @dataclass(frozen=True)
 class Scores:
-    """A comparison of two arms over all games of a ``scores.csv``; intervals are stratified bootstraps over seeds.
+    r"""A comparison of two arms over all games of a ``scores.csv``; intervals are stratified bootstraps over seeds.
+
+    Arms share the random numbers of a seed, so seeds are drawn, and with each the runs of both arms. Where two arms do
+    not have the same seeds in every game, the runs of each are drawn on their own.
 
     ``statistic`` is one of
 
     - ``games_won``: share of games with a higher mean ``auc``;
-    - ``improvement``: probability that a run of the arm beats one of the other in ``final_score``, a mean over games;
+    - ``improvement``: share of pairs of the same game and seed that the arm wins in ``final_score``, a mean over games;
+      where seeds differ, of all pairs of the same game;
     - ``area_improvement``: the same in ``auc``;
     - ``median``: difference of the medians over games of the mean ``human_normalised``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> rows = ["pong,dqn,0,done,2", "pong,dqn,1,done,6", "pong,gram,0,done,4", "pong,gram,1,done,8"]
+    >>> header = "game,arm,seed,state,final_score"
+    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows]))
+    >>> print(Scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
+    1
+    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5"]))
+    >>> print(Scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
+    0.7 [0.0, 1.0] (unpaired)
     """
 
     table: str
@@ -207,21 +227,23 @@ class Scores:
 
     def number(self, tables: Tables) -> Number:
         """The statistic."""
-        column, function = self._statistic()
+        column, by_pairs, by_runs = self._statistic()
         first, second = (self._scores(tables, arm, column) for arm in (self.arm, self.minus_arm))
         both = np.isfinite(first).any(0) & np.isfinite(second).any(0)
         if not both.any():
             raise MissingRowsError(
                 f"the table '{self.table}' has no game with {column} of both {self.arm} and {self.minus_arm}"
             )
-        found = statistics.bootstrap_pair(
-            function, first[:, both], second[:, both], np.random.default_rng(0), paired=False
-        )
-        return Number(float(found.estimate), float(found.low), float(found.high))
+        first, second = first[:, both], second[:, both]
+        paired = np.array_equal(np.isfinite(first), np.isfinite(second))
+        function = by_pairs if paired else by_runs
+        found = statistics.bootstrap_pair(function, first, second, np.random.default_rng(0), paired=paired)
+        note = "" if paired else UNPAIRED
+        return Number(float(found.estimate), float(found.low), float(found.high), note)
 
     def sample(self, tables: Tables) -> Sample:
         """Seeds, frames and games behind it: runs that have the score."""
-        column, _ = self._statistic()
+        column = self._statistic().column
         arms = [
             [row for row in self._rows(tables, arm) if math.isfinite(tables.number(self.table, row, column))]
             for arm in (self.arm, self.minus_arm)
@@ -237,7 +259,7 @@ class Scores:
             min(seeds, default=0), min(finished, default=0), len(games), "frames", max(seeds, default=0)
         )  # fmt: skip
 
-    def _statistic(self) -> tuple[str, Callable[[Array, Array], Array]]:
+    def _statistic(self) -> "Statistic":
         if self.statistic not in STATISTICS:
             raise unknown("statistic", self.statistic, STATISTICS)
         return STATISTICS[self.statistic]
@@ -271,9 +293,17 @@ def _median_difference(arm: Array, baseline: Array) -> Array:
     return np.asarray(statistics.median_score(arm) - statistics.median_score(baseline))
 
 
-STATISTICS: dict[str, tuple[str, Callable[[Array, Array], Array]]] = {
-    "games_won": ("auc", _games_won),
-    "improvement": ("final_score", statistics.probability_of_improvement),
-    "area_improvement": ("auc", statistics.probability_of_improvement),
-    "median": ("human_normalised", _median_difference),
+class Statistic(NamedTuple):
+    """What is compared, and how where both arms have the same seeds, and where they do not."""
+
+    column: str
+    by_pairs: PairStatistic
+    by_runs: PairStatistic
+
+
+STATISTICS = {
+    "games_won": Statistic("auc", _games_won, _games_won),
+    "improvement": Statistic("final_score", statistics.paired_improvement, statistics.probability_of_improvement),
+    "area_improvement": Statistic("auc", statistics.paired_improvement, statistics.probability_of_improvement),
+    "median": Statistic("human_normalised", _median_difference, _median_difference),
 }
