@@ -14,7 +14,8 @@ are named below the table.
 
 Run ``gramian study run dopamine --out runs/dopamine``, then
 ``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine.csv``, ``dopamine.md``,
-``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name them all.
+``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name them all. A folder
+with a ``dopamine-runs.csv`` stands for the runs in that.
 """
 
 import csv
@@ -140,23 +141,45 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     runs: list[Run] = []
     notes: list[str] = []
     places: dict[tuple[str, int], str] = {}
+
+    def put(run: Run, place: str) -> None:
+        cell = run.game, run.seed
+        if cell in places:
+            raise UserError(f"{run.game}, seed {run.seed} is in '{places[cell]}' and in '{place}'; leave one")
+        places[cell] = place
+        runs.append(run)
+
     for folder in folders:
+        if (folder / FILES[1]).exists():
+            for run in _written(folder / FILES[1]):
+                put(run, str(folder))
+            continue
         study = read_study(folder)
         others = 0
         for row in study.runs.iter_rows(named=True):
-            if (row["arm"], row["preset"]) != (ARM, PRESET):
+            if (row["arm"], row["preset"]) == (ARM, PRESET):
+                put(_run(study, row), row["folder"])
+            else:
                 others += 1
-                continue
-            cell = row["game"], row["seed"]
-            if cell in places:
-                raise UserError(
-                    f"{row['game']}, seed {row['seed']} is in '{places[cell]}' and in '{row['folder']}'; leave one"
-                )
-            places[cell] = row["folder"]
-            runs.append(_run(study, row))
         if others:
             notes.append(f"Left aside: {others} runs in `{folder.name}` that are not `{ARM}` with preset `{PRESET}`.")
     return sorted(runs, key=lambda run: (run.game, run.seed)), notes
+
+
+def _written(path: Path) -> list[Run]:
+    """The runs that `write` has written."""
+    runs: dict[tuple[str, int], Run] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for line, row in enumerate(csv.DictReader(file), start=2):
+            try:
+                own = Run(row["game"], int(row["seed"]), row["state"], row["commit"], row["device"], [])
+                iteration = Iteration(
+                    int(row["million_frames"]), int(row["end_frames"]), int(row["episodes"]), float(row["mean_return"])
+                )
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(f"line {line} of '{path}' is no iteration of a run: {error!r}") from error
+            runs.setdefault((own.game, own.seed), own).iterations.append(iteration)
+    return list(runs.values())
 
 
 def _run(study: Study, row: dict[str, Any]) -> Run:

@@ -121,6 +121,22 @@ def test_games_and_seeds_may_lie_in_several_folders(tmp_path):
     assert compared(*parts) == whole
 
 
+def test_what_was_written_is_read_again(tmp_path, capsys):
+    laid_beside(tmp_path / "a", seeds=range(3))
+    laid_beside(tmp_path / "b", seeds=range(3, 5))
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert dopamine.main([str(tmp_path / "a"), "--out", str(first)]) == 0
+    assert dopamine.main([str(first), "--out", str(second)]) == 0
+    for name in dopamine.FILES:
+        assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    assert compared(first, tmp_path / "b") == compared(tmp_path / "a", tmp_path / "b")
+    capsys.readouterr()
+    text = (first / "dopamine-runs.csv").read_text()
+    (first / "dopamine-runs.csv").write_text(text.replace("1,1000000", "one,1000000", 1))
+    assert dopamine.main([str(first)]) == 2
+    assert "line 2 of" in capsys.readouterr().err
+
+
 def test_a_run_that_is_there_twice_is_refused(tmp_path, capsys):
     one, two = laid_beside(tmp_path / "a", seeds=[0, 1]), laid_beside(tmp_path / "b", seeds=[1])
     assert dopamine.main([str(one), str(two)]) == 2
