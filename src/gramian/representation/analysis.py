@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramian.deep.runs import CONFIG, Run, load_run
 from gramian.errors import UserError
-from gramian.files import find_export, output_folder, replace_text, replacing
+from gramian.files import files_below, find_export, output_folder, replace_text, replacing
 from gramian.palette import arm_label, order_arms
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
@@ -240,7 +240,7 @@ def run_folders(folder: Path | str) -> list[Path]:
     root = Path(folder)
     if (root / CONFIG).exists() or not root.is_dir():
         return [root]
-    found = sorted(path.parent for path in root.rglob(CONFIG))
+    found = [path.parent for path in files_below(root, CONFIG)]
     ended = [path for path in found if _state(path) in ("done", DIVERGED)]
     export = find_export(root)
     if not found and export is not None:
