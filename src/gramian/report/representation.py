@@ -19,7 +19,6 @@ from gramian.representation.tables import (
     Point,
     check_curves,
     read_curves,
-    read_dynamics,
     read_measures,
 )
 
@@ -96,7 +95,6 @@ def read_representation(folder: Path, cells: Collection[tuple[str, str]]) -> Rep
         raise UserError(f"the analysis in '{folder}' is of other runs than the study's ({of}); analyze this study's")
     curves = [row for row in read_curves(folder / "curves.csv") if (row.game, row.arm) in cells]
     check_curves(folder, measures, curves)
-    read_dynamics(folder / "dynamics.csv")  # the figures' alone, and damage is said before anything is written
     games = list(dict.fromkeys(row.game for row in measures))
     arms = {game: order_arms(row.arm for row in measures if row.game == game) for game in games}
     maps = sum(map(len, arms.values()))
