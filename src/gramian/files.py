@@ -41,6 +41,24 @@ def output_folder(path: str | Path) -> Path:
     return folder
 
 
+def files_below(root: Path, name: str) -> list[Path]:
+    """The files of a name in a folder and those below it, by their paths; not in hidden ones below it.
+
+    A folder whose name begins with a dot is the work of a process that has not come to its end.
+
+    Examples
+    --------
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for place in ("part", ".export-1"):
+    ...     (folder / place).mkdir()
+    ...     _ = (folder / place / "plan.json").write_text("{}")
+    >>> [path.parent.name for path in files_below(folder, "plan.json")]
+    ['part']
+    """
+    found = sorted(root.rglob(name))
+    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts[:-1])]
+
+
 def plan_paths(root: Path) -> list[Path]:
     """The plan in a study's folder, or those of its parts in the folders below.
 
@@ -56,7 +74,7 @@ def plan_paths(root: Path) -> list[Path]:
     """
     if (root / "plan.json").exists():
         return [root / "plan.json"]
-    return [path for path in sorted(root.rglob("plan.json")) if (path.parent / "populations").is_dir()]
+    return [path for path in files_below(root, "plan.json") if (path.parent / "populations").is_dir()]
 
 
 def find_export(folder: Path) -> Path | None:
@@ -72,7 +90,7 @@ def find_export(folder: Path) -> Path | None:
     True
     """
     above = (path for path in (folder, *folder.parents) if (path / EXPORT).exists())
-    below = (path.parent for path in sorted(folder.rglob(EXPORT)))
+    below = (path.parent for path in files_below(folder, EXPORT))
     return next(above, None) or next(below, None)
 
 

@@ -86,6 +86,33 @@ def test_the_table_of_measures_has_the_shares_of_the_figure():
     assert texts["growth_share_td_error"] == ["25", "–"]
 
 
+@pytest.mark.parametrize(
+    ("name", "spoil", "message"),
+    [
+        ("measures.csv", lambda text: text.replace(",1.0\n", ",abc\n", 1), r"row 1 of .*: value is 'abc'; it must be"),
+        (
+            "curves.csv",
+            lambda text: text.replace(",0,sparsity", ",zero,sparsity", 1),
+            "seed is 'zero'; it must be a whole",
+        ),
+        (
+            "curves.csv",
+            lambda text: text.splitlines()[0] + "\n",
+            "not whole: run 'Pong-dqn-s0' has no curve 'sparsity'",
+        ),
+        ("dynamics.csv", lambda text: text.replace(",1.0\n", "\n", 1), "row 1 of .* has 6 cells; it must have 7"),
+        ("correlation/Pong-dqn-s0.npy", None, r"cannot read '.*correlation/Pong-dqn-s0.npy'"),
+    ],
+)
+def test_a_damaged_analysis_is_refused_and_nothing_is_written(small_study, tmp_path, name, spoil, message):
+    path = tmp_path / "analysis" / name
+    write_report(tmp_path / "analysis", games=("Pong",), arms=("dqn",))
+    path.write_text(spoil(path.read_text()) if spoil else "")
+    with pytest.raises(UserError, match=message):
+        build(small_study, tmp_path / "report", Options(replicates=100), analysis_folder=tmp_path / "analysis")
+    assert not (tmp_path / "report").exists()
+
+
 def test_a_lost_matrix_is_one_line(tmp_path):
     write_report(tmp_path / "analysis", games=("pong",), arms=("dqn",))
     shutil.rmtree(tmp_path / "analysis" / "correlation")

@@ -3,6 +3,7 @@
 import math
 import shutil
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from gramian.study.export import write_export
 from tests.deep.sessions import small
 
 STATES = 700
+RESULTS = Path(__file__).parents[2] / "results"
 FIGURES = ("sparsity", "dynamics", "growth", "held-out", "correlation", "spectrum")
 
 
@@ -290,7 +292,9 @@ def test_an_export_of_an_analysis_is_taken_along_without_the_matrices_that_it_la
         (["{report}", "{run}"], "is given twice"),
         (["{report}", "--states", "800"], f"has {STATES} states of each run, ε = 0.01, this one 800 states of each"),
         (["{report}", "--states", str(STATES), "--epsilon", "0.1"], "this one 700 states of each run, ε = 0.1;"),
-        (["{bare}"], "analyze these runs again"),
+        (["{report}", "--seed", "5"], "ε = 0.01, this one 700 states of each run, ε = 0.01, seed 5;"),
+        (["{report}", "--at-once", "4"], "this one 700 states of each run, ε = 0.01, 4 games side by side; numbers"),
+        (["{bare}"], "holds measures.csv but no curves.csv, dynamics.csv, summary.md: it is no analysis that"),
     ],
 )
 def test_an_analysis_that_cannot_be_taken_along_is_refused(runs, report, tmp_path, capsys, options, message):
@@ -304,3 +308,104 @@ def test_an_analysis_that_cannot_be_taken_along_is_refused(runs, report, tmp_pat
     assert main(["analyze", *arguments, "--out", str(tmp_path / "out")]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_what_was_measured_in_other_games_is_taken_along_by_the_same_command(runs, tmp_path):
+    first = analyze(runs[:1], tmp_path / "first", states=64, seed=5, at_once=4, figures=False)
+    joined = analyze([first, runs[1]], tmp_path / "joined", states=64, seed=5, at_once=4, figures=False)
+    said = "64 states of each run, ε = 0.01, seed 5, 4 games side by side; mean ± standard error over seeds."
+    for folder in (first, joined):
+        assert said in (folder / "summary.md").read_text().splitlines()
+
+
+def test_there_is_no_summary_before_the_analysis_is_whole(runs, tmp_path, monkeypatch):
+    out = analyze(runs[:1], tmp_path / "out", states=64, figures=False)
+
+    def stopped(*_arguments, **_options):
+        assert not (out / "summary.md").exists()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(analysis, "gather", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        analyze(runs[:2], out, states=32, figures=False)
+    with pytest.raises(UserError, match=r"out' holds measures.csv but no summary.md: it is no analysis"):
+        analyze([out], tmp_path / "joined", states=64)
+
+
+def test_runs_without_states_are_taken_along(runs, tmp_path):
+    broken = with_weights(runs[0], tmp_path / "weights", lambda saved: saved["online.body.fc1.weight"].fill_(torch.nan))
+    early = diverged(runs[1], tmp_path)
+    (early / "metrics.csv").write_text((early / "metrics.csv").read_text().splitlines()[0] + "\n")
+    (early / "representation.csv").unlink()
+    first = analyze([broken, early], tmp_path / "first", states=64, figures=False)
+    joined = analyze([first, *runs[2:]], tmp_path / "joined", states=64, figures=False)
+    assert f"Diverged, and in no mean: {broken.name}, {early.name}." in (joined / "summary.md").read_text()
+
+
+def without(name, which):
+    """Take away the rows of a table that hold a text, all but the heading where it is empty."""
+
+    def spoil(folder):
+        heading, *rows = (folder / name).read_text().splitlines(keepends=True)
+        (folder / name).write_text(heading + "".join(row for row in rows if which not in row))
+
+    return spoil
+
+
+def replaced(name, row, column, cell):
+    """Write something else into a cell of a table; None takes it away."""
+
+    def spoil(folder):
+        lines = (folder / name).read_text().splitlines()
+        cells = lines[row].split(",")
+        cells[column : column + 1] = [] if cell is None else [cell]
+        (folder / name).write_text("\n".join([*lines[:row], ",".join(cells), *lines[row + 1 :]]) + "\n")
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (without("measures.csv", "s0,cartpole,dqn,0,600,srank"), "run 'cartpole-dqn-s0' has no measure 'srank'"),
+        (without("measures.csv", "cartpole-dqn-s0,"), "run 'cartpole-dqn-s0' has no measures;"),
+        (without("measures.csv", ""), "has no run; analyze its runs again"),
+        (without("curves.csv", "cartpole-dqn-s1,"), "run 'cartpole-dqn-s1' has no curve 'sparsity'"),
+        (without("curves.csv", "s1,cartpole,dqn,1,spectrum"), "run 'cartpole-dqn-s1' has no curve 'spectrum'"),
+        (without("curves.csv", ""), "run 'cartpole-dqn-s0' has no curve 'sparsity'"),
+        (without("dynamics.csv", "cartpole-dqn-s1,"), "run 'cartpole-dqn-s1' has no dynamics;"),
+        (
+            lambda folder: (folder / "dynamics.csv").unlink(),
+            "holds measures.csv but no dynamics.csv: it is no analysis",
+        ),
+        (lambda folder: (folder / "correlation/cartpole-dqn-s0.npy").unlink(), "has no matrix in 'correlation/'"),
+        (replaced("measures.csv", 1, 6, "400.0"), "has 400 states, and its summary.md says 700;"),
+        (replaced("measures.csv", 3, 0, "../x"), "has the run '../x', which is no name"),
+        (replaced("measures.csv", 3, 6, "abc"), "row 3 of '{table}': value is 'abc'; it must be a number"),
+        (replaced("curves.csv", 3, 3, "1.5"), "row 3 of '{table}': seed is '1.5'; it must be a whole number"),
+        (replaced("dynamics.csv", 3, 4, None), "row 3 of '{table}' has 6 cells; it must have 7: run, game, arm"),
+        (lambda folder: (folder / "curves.csv").write_text(""), "'{table}' has no columns; it must have run, game"),
+        (
+            lambda folder: (folder / "correlation/cartpole-dqn-s0.npy").write_bytes(b""),
+            "cannot read '{folder}/correlation/cartpole-dqn-s0.npy'",
+        ),
+    ],
+)
+def test_an_analysis_that_is_damaged_or_not_whole_is_refused_in_one_line(report, tmp_path, capsys, spoil, message):
+    folder = tmp_path / "damaged"
+    shutil.copytree(report, folder)
+    spoil(folder)
+    assert main(["analyze", str(folder), "--states", str(STATES), "--out", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err.strip()
+    tables = [folder / name for name in ("measures.csv", "curves.csv", "dynamics.csv")]
+    assert any(message.format(folder=folder, table=table) in error for table in tables)
+    assert str(folder) in error
+    assert "\n" not in error
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("folder", sorted(RESULTS.glob("*/study/analysis")), ids=lambda folder: folder.parts[-3])
+def test_the_committed_analyses_are_taken_along(folder, tmp_path):
+    joined = analyze([folder], tmp_path / "joined", states=100_000, figures=False)
+    assert (joined / "summary.md").read_bytes() == (folder / "summary.md").read_bytes()
+    assert read_measures(joined / "measures.csv") == read_measures(folder / "measures.csv")

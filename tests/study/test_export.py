@@ -1,6 +1,9 @@
 import json
 import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +12,13 @@ import pytest
 
 from gramian.cli import main
 from gramian.errors import UserError
-from gramian.files import EXPORT
+from gramian.files import EXPORT, find_export, locked
 from gramian.report import Options, build
-from gramian.representation.analysis import analyze
+from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.tables import read_correlation, read_curves, read_dynamics, read_measures
 from gramian.study import write_export
 from gramian.study.choosing import evaluation_study
-from gramian.study.export import without_folders
+from gramian.study.export import LOCK, STAGED, without_folders
 from gramian.study.horizon import first_frames
 from gramian.study.plan import PLAN, POPULATIONS, STUDY
 from gramian.study.rule import WINDOW_EPISODES
@@ -292,6 +295,41 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(trained, tmp_path
         assert not out.parent.exists()
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     assert not (trained / "export").exists()
+
+
+def test_what_an_export_that_was_stopped_has_left_is_not_read_and_gives_way(trained, exported, tmp_path, capsys):
+    out = tmp_path / "out"
+    shutil.copytree(exported, out / f"{STAGED}1" / "study")
+    shutil.copytree(exported, out / f"{STAGED}2")
+    with pytest.raises(UserError, match="there is no run below"):
+        read_study(out)
+    assert find_export(out) is None
+    assert read_planned(out).cells == {}
+    with pytest.raises(UserError, match="it holds no run"):
+        run_folders(out)
+    with locked(out / f"{STAGED}2" / LOCK):
+        assert main(["study", "export", str(trained), "--out", str(out)]) == 2
+    assert "another process is at work in" in capsys.readouterr().err
+    write_export(trained, out)
+    assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in exported.iterdir())
+    assert_same(out, trained)
+
+
+def test_an_export_that_is_killed_can_be_made_again(trained, tmp_path):
+    out = tmp_path / "out"
+    # killed where everything is written and nothing has been moved
+    code = (
+        "import os, signal, sys; from gramian.study import export\n"
+        "export._same = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "export.write_export(*sys.argv[1:])"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(trained), str(out)], check=False)
+    assert killed.returncode == -signal.SIGTERM
+    (left,) = out.iterdir()
+    assert left.name.startswith(STAGED)
+    assert main(["study", "export", str(trained), "--out", str(out)]) == 0
+    assert not left.exists()
+    assert_same(out, trained)
 
 
 def test_a_plan_that_names_a_file_elsewhere_writes_nothing_there(trained, tmp_path):

@@ -78,3 +78,12 @@ def test_arms_are_matched_in_every_game_too(tmp_path, capsys):
     found = [line.strip() for line in capsys.readouterr().out.splitlines()[1:]]
     assert found[::2] == ["all games: gram:1 1", "cartpole: gram:1 1", "minatar/breakout: gram:1 1"]
     assert [line.split()[1:3] for line in found[1::2]] == [["kappa", "0.3162"], ["kappa", "0.1"], ["kappa", "1"]]
+
+
+def test_the_folder_of_several_parts_names_them(tmp_path, capsys):
+    for part in ("s0", "s1"):
+        planned(tmp_path / part, tiny(arms=GRID))
+        (tmp_path / part / POPULATIONS).mkdir(exist_ok=True)
+    assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
+    parts = f"{tmp_path / 's0'}, {tmp_path / 's1'}"
+    assert capsys.readouterr().err == f"gramian: '{tmp_path}' holds parts of a study; name one of them: {parts}\n"

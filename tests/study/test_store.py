@@ -388,3 +388,9 @@ def test_held_out_measures_are_read_where_there_are_any(tmp_path):
         (folder / "config.toml").write_text(f'game = "pong"\narm = "dqn"\nseed = {ord(name)}\npreset = "author"\n')
     (tmp_path / "a" / "representation.csv").write_text("frames,effective_rank\n100,2.5\n")
     assert read_study(tmp_path).held_out.select("run", "effective_rank").rows() == [("a", 2.5)]
+
+
+def test_hidden_folders_below_the_given_one_are_not_read(tmp_path):
+    make_run(tmp_path / ".all" / "seen")
+    make_run(tmp_path / ".all" / ".trash" / "unseen")
+    assert read_study(tmp_path / ".all").runs["run"].to_list() == ["seen"]

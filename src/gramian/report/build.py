@@ -16,6 +16,7 @@ from gramian.report.section import Section
 from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures
+from gramian.representation.tables import read_dynamics
 from gramian.study.horizon import first_frames
 from gramian.study.store import read_planned, read_study
 
@@ -82,6 +83,8 @@ def build(
     analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
     cells = set(study.runs.select("game", "arm").iter_rows())
     representation = None if analyzed is None else read_representation(analyzed, cells)
+    if analyzed is not None:
+        read_dynamics(analyzed / "dynamics.csv")  # the figures' alone; damage is said before anything is written
     target = output_folder(out)
     horizon = dict(zip(analysis.games, analysis.horizon.tolist(), strict=True))
     features = dynamics(study, horizon)

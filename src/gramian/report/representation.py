@@ -13,7 +13,14 @@ from gramian.palette import order_arms
 from gramian.report.statistics import Array
 from gramian.representation import series
 from gramian.representation.series import Line
-from gramian.representation.tables import CORRELATION, Measure, Point, read_curves, read_measures
+from gramian.representation.tables import (
+    CORRELATION,
+    Measure,
+    Point,
+    check_curves,
+    read_curves,
+    read_measures,
+)
 
 ANALYSIS = "analysis"
 """Folder inside a study's that a report looks into by itself."""
@@ -87,6 +94,7 @@ def read_representation(folder: Path, cells: Collection[tuple[str, str]]) -> Rep
         of = f"game '{every[0].game}' and arm '{every[0].arm}'" if every else "no run"
         raise UserError(f"the analysis in '{folder}' is of other runs than the study's ({of}); analyze this study's")
     curves = [row for row in read_curves(folder / "curves.csv") if (row.game, row.arm) in cells]
+    check_curves(folder, measures, curves)
     games = list(dict.fromkeys(row.game for row in measures))
     arms = {game: order_arms(row.arm for row in measures if row.game == game) for game in games}
     maps = sum(map(len, arms.values()))

@@ -12,21 +12,25 @@ from numpy.typing import NDArray
 
 from gramian.deep.runs import CONFIG, Run, load_run
 from gramian.errors import UserError
-from gramian.files import find_export, output_folder, replace_text, replacing
+from gramian.files import files_below, find_export, output_folder, replace_text, replacing
 from gramian.palette import arm_label, order_arms
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
 from gramian.representation.gather import AT_ONCE, check, gather
 from gramian.representation.measures import THRESHOLDS
-from gramian.representation.series import measure_texts, unmeasured
+from gramian.representation.series import first_measured, measure_texts, unmeasured
 from gramian.representation.streaming import MEASURES, FeatureStatistics
 from gramian.representation.tables import (
     CORRELATION,
+    FILES,
     Measure,
     Moment,
     Point,
     append,
+    check_curves,
     has_correlation,
+    has_table,
+    not_whole,
     read_correlation,
     read_curves,
     read_dynamics,
@@ -82,11 +86,12 @@ def analyze(
     Raises
     ------
     UserError
-        If a folder holds no trained run, if two hold the same one, if an analysis that is taken along has other states
-        or another ε, or if ``out`` cannot be written.
+        If a folder holds no trained run, if two hold the same one, if an analysis that is taken along is not whole or
+        was made with other states, another ε or other games, or if ``out`` cannot be written.
     """
     check(states, epsilon, seed, at_once)
-    known = [_read(Path(folder), states, epsilon) for folder in folders if is_analysis(folder)]
+    own = protocol(states, epsilon, seed, at_once)
+    known = [_read(Path(folder), states, own) for folder in folders if is_analysis(folder)]
     runs = [load_run(path, device) for folder in folders if not is_analysis(folder) for path in run_folders(folder)]
     if not runs and not known:
         raise UserError("no run to analyze; name at least one folder OUT/<run>")
@@ -96,6 +101,7 @@ def analyze(
     moments = [row for one in known for row in one.dynamics] + [row for run in runs for row in _logs(run)]
     folder = output_folder(out)
     output_folder(folder / CORRELATION)
+    (folder / SUMMARY).unlink(missing_ok=True)  # where it is, the tables are whole and measured as it says
     measures = [row for one in known for row in one.measures]
     for name, matrix in (item for one in known for item in one.correlations.items()):
         _save(folder, name, matrix)
@@ -110,19 +116,19 @@ def analyze(
         else:
             statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
         _save(folder, run.spec.name, statistics.correlation().cpu().numpy().astype(np.float32))
-        own = _measures(run, statistics)
+        found = _measures(run, statistics)
         # tables that were written anew after each run would cost their square
         append(folder / "curves.csv", _curves(run, statistics))
-        append(folder / "measures.csv", own)
-        measures += own
-    replace_text(folder / SUMMARY, summary(measures, states, epsilon))
+        append(folder / "measures.csv", found)
+        measures += found
+    replace_text(folder / SUMMARY, summary(measures, own))
     if figures:
         draw(folder)
     return folder
 
 
 def is_analysis(folder: Path | str) -> bool:
-    """Whether `analyze` has written a folder."""
+    """Whether a folder holds measures, as one does that `analyze` has written, and is no run."""
     return (Path(folder) / "measures.csv").exists() and not (Path(folder) / CONFIG).exists()
 
 
@@ -141,27 +147,79 @@ class _Known:
         return list(dict.fromkeys(row.run for row in self.measures))
 
 
-def _read(folder: Path, states: int, epsilon: float) -> _Known:
-    """What an analysis has written, which must have been made as this one is."""
+def _read(folder: Path, states: int, own: str) -> _Known:
+    """What an analysis has written, which must be whole and made as this one is: see `protocol`."""
+    if missing := [name for name in (*FILES, SUMMARY) if not has_table(folder / name)]:
+        raise UserError(
+            f"'{folder}' holds measures.csv but no {', '.join(missing)}: it is no analysis that 'gramian analyze' has "
+            "brought to its end; name one, or folders of runs"
+        )
     try:
         lines = (folder / SUMMARY).read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read '{folder / SUMMARY}': {error}; analyze these runs again") from error
-    if (own := protocol(states, epsilon)) not in lines:
+    if own not in lines:
         theirs = next((line for line in lines if " states of each run" in line), "an unknown number of states")
         raise UserError(
             f"the analysis '{folder}' has {theirs.split(';')[0]}, this one {own.split(';')[0]}; "
-            "numbers of the two cannot be compared: give the same --states and --epsilon"
+            "numbers of the two cannot be compared: give the same --states, --epsilon, --seed and --at-once"
         )
     measures = read_measures(folder / "measures.csv")
+    curves, dynamics = read_curves(folder / "curves.csv"), read_dynamics(folder / "dynamics.csv")
+    _check_whole(folder, measures, curves, dynamics)
+    _check_states(folder, measures, states)
     correlations = {
         run: read_correlation(folder / CORRELATION, run)
         for run in dict.fromkeys(row.run for row in measures)
         if has_correlation(folder / CORRELATION, run)
     }
-    return _Known(
-        measures, read_curves(folder / "curves.csv"), read_dynamics(folder / "dynamics.csv"), correlations
-    )  # fmt: skip
+    return _Known(measures, curves, dynamics, correlations)
+
+
+def _check_whole(folder: Path, measures: list[Measure], curves: list[Point], dynamics: list[Moment]) -> None:
+    """Make sure that every run of an analysis has all that `analyze` writes and that the figures need."""
+    if not measures:
+        raise UserError(f"the analysis '{folder}' has no run; analyze its runs again")
+    names = list(dict.fromkeys(row.measure for row in measures))
+    by_run: dict[str, set[str]] = {}
+    for row in measures:
+        by_run.setdefault(row.run, set()).add(row.measure)
+    if elsewhere := [run for run in by_run if "/" in run]:
+        raise UserError(
+            f"'{folder / 'measures.csv'}' has the run {elsewhere[0]!r}, which is no name; analyze its runs again"
+        )
+    for run, found in by_run.items():
+        if lacks := [name for name in names if name not in found]:
+            raise not_whole(folder, run, f"measure '{lacks[0]}'")
+    for other in dict.fromkeys([*(row.run for row in curves), *(row.run for row in dynamics)]):
+        if other not in by_run:
+            raise not_whole(folder, other, "measures")
+    check_curves(folder, measures, curves)
+    # one that diverged may have done so before there was anything to log
+    logged = {row.run for row in dynamics} | set(unmeasured(measures))
+    if silent := [run for run in by_run if run not in logged]:
+        raise not_whole(folder, silent[0], "dynamics")
+    for game in dict.fromkeys(row.game for row in measures):
+        own = [row for row in measures if row.game == game]
+        for arm in dict.fromkeys(row.arm for row in own):
+            first = first_measured(own, arm).run
+            if not has_correlation(folder / CORRELATION, first):
+                raise not_whole(folder, first, f"matrix in '{CORRELATION}/', which a figure needs")
+
+
+def _check_states(folder: Path, measures: list[Measure], states: int) -> None:
+    """Make sure that the runs were measured on as many states as the summary says; those that diverged on none."""
+    broken = {row.run: row.value for row in measures if row.measure == "nonfinite_share"}
+    for row in measures:
+        if row.measure != "states" or not row.value > 0:
+            continue
+        share = broken.get(row.run, 0.0)
+        seen = row.value / (1 - share) if share < 1 else row.value
+        if abs(seen - states) > 0.5:
+            raise UserError(
+                f"run '{row.run}' of the analysis '{folder}' has {seen:,.0f} states, "
+                f"and its {SUMMARY} says {states:,}; analyze its runs again"
+            )
 
 
 def _save(folder: Path, run: str, correlation: NDArray[np.float32]) -> None:
@@ -182,7 +240,7 @@ def run_folders(folder: Path | str) -> list[Path]:
     root = Path(folder)
     if (root / CONFIG).exists() or not root.is_dir():
         return [root]
-    found = sorted(path.parent for path in root.rglob(CONFIG))
+    found = [path.parent for path in files_below(root, CONFIG)]
     ended = [path for path in found if _state(path) in ("done", DIVERGED)]
     export = find_export(root)
     if not found and export is not None:
@@ -204,14 +262,32 @@ def _state(run: Path) -> str:
         return "unknown"
 
 
-def protocol(states: int, epsilon: float) -> str:
-    """How runs were measured, in the words of the summary."""
-    return f"{states:,} states of each run, ε = {epsilon:g}; mean ± standard error over seeds."
+def protocol(states: int, epsilon: float, seed: int = 0, at_once: int = AT_ONCE) -> str:
+    """How runs were measured, in the words of the summary; what is as it is without being asked for is not said.
+
+    Examples
+    --------
+    >>> protocol(100_000, 0.01)
+    '100,000 states of each run, ε = 0.01; mean ± standard error over seeds.'
+    >>> protocol(100_000, 0.01, 5, 4)
+    '100,000 states of each run, ε = 0.01, seed 5, 4 games side by side; mean ± standard error over seeds.'
+    """
+    games = f", seed {seed}" if seed else ""
+    games += f", {at_once} games side by side" if at_once != AT_ONCE else ""
+    return f"{states:,} states of each run, ε = {epsilon:g}{games}; mean ± standard error over seeds."
 
 
-def summary(measures: Sequence[Measure], states: int, epsilon: float) -> str:
-    """Markdown tables, one for each game: measures by arm, mean ± standard error over seeds."""
-    lines = ["# Representation", "", protocol(states, epsilon)]
+def summary(measures: Sequence[Measure], measured: str) -> str:
+    """Markdown tables, one for each game: measures by arm, mean ± standard error over seeds.
+
+    Parameters
+    ----------
+    measures
+        Of all runs.
+    measured
+        How: see `protocol`.
+    """
+    lines = ["# Representation", "", measured]
     left_out = unmeasured(measures)
     if left_out:
         lines += ["", f"Diverged, and in no mean: {', '.join(left_out)}."]

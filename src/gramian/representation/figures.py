@@ -22,6 +22,7 @@ from gramian.representation.tables import (
     Measure,
     Moment,
     Point,
+    check_curves,
     read_curves,
     read_dynamics,
     read_measures,
@@ -96,6 +97,7 @@ def draw(
 
     measures = read_measures(folder / "measures.csv")
     curves = read_curves(folder / "curves.csv")
+    check_curves(folder, measures, curves)
     moments = read_dynamics(folder / "dynamics.csv")
     styles = arm_styles(order_arms([*arms, *(row.arm for row in measures)]))
     target = folder if out is None else output_folder(out)

@@ -70,10 +70,16 @@ FILES: dict[str, type[Measure | Point | Moment]] = {
     "curves.csv": Point,
     "dynamics.csv": Moment,
 }
+CURVES = ("sparsity", "active_per_state", "active_per_feature", "spectrum")
 CORRELATION = "correlation"
 """Folder of the matrices."""
 PACKED = ".parquet"
 """Suffix in place of ``.csv`` or ``.npy``."""
+NUMBERS: dict[str, tuple[type[int | float], str]] = {
+    **dict.fromkeys(("seed", "agent_steps", "frames"), (int, "a whole number")),
+    **dict.fromkeys(("x", "value"), (float, "a number")),
+}
+"""Columns that are no texts, and what is right in them."""
 
 
 def write(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
@@ -95,17 +101,61 @@ def _text(rows: Sequence[Sequence[object]]) -> str:
 
 def read_measures(path: Path) -> list[Measure]:
     """Read a ``measures.csv``."""
-    return [Measure(r, g, a, int(s), int(t), m, float(v)) for r, g, a, s, t, m, v in _rows(path, Measure._fields)]
+    rows = _rows(path, Measure._fields)
+    try:
+        return [Measure(r, g, a, int(s), int(t), m, float(v)) for r, g, a, s, t, m, v in rows]
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, Measure._fields, rows) from error
 
 
 def read_curves(path: Path) -> list[Point]:
     """Read a ``curves.csv``."""
-    return [Point(r, g, a, int(s), c, float(x), float(v)) for r, g, a, s, c, x, v in _rows(path, Point._fields)]
+    rows = _rows(path, Point._fields)
+    try:
+        return [Point(r, g, a, int(s), c, float(x), float(v)) for r, g, a, s, c, x, v in rows]
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, Point._fields, rows) from error
 
 
 def read_dynamics(path: Path) -> list[Moment]:
     """Read a ``dynamics.csv``."""
-    return [Moment(r, g, a, int(s), int(f), m, float(v)) for r, g, a, s, f, m, v in _rows(path, Moment._fields)]
+    rows = _rows(path, Moment._fields)
+    try:
+        return [Moment(r, g, a, int(s), int(f), m, float(v)) for r, g, a, s, f, m, v in rows]
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, Moment._fields, rows) from error
+
+
+def check_curves(folder: Path, measures: Iterable[Measure], curves: Iterable[Point]) -> None:
+    """Make sure that every run that was measured has the curves that a figure shows.
+
+    Raises
+    ------
+    UserError
+        Naming the folder, the run and the curve that is missing.
+
+    Examples
+    --------
+    >>> check_curves(Path("report"), [Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", 3.0)], [])
+    Traceback (most recent call last):
+    ...
+    gramian.errors.UserError: the analysis 'report' is not whole: run 'pong-dqn-s0' has no curve 'sparsity'; ...
+    """
+    there = {(row.run, row.curve) for row in curves}
+    for run in dict.fromkeys(row.run for row in measures):
+        for curve in CURVES:
+            if (run, curve) not in there:
+                raise not_whole(folder, run, f"curve '{curve}'")
+
+
+def not_whole(folder: Path, run: str, lacks: str) -> UserError:
+    """The error of an analysis that was not brought to its end, or lost something since."""
+    return UserError(f"the analysis '{folder}' is not whole: run '{run}' has no {lacks}; analyze its runs again")
+
+
+def has_table(path: Path) -> bool:
+    """Whether a table is there, as a CSV file or packed."""
+    return path.exists() or path.with_suffix(PACKED).exists()
 
 
 def pack(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
@@ -151,12 +201,14 @@ def read_correlation(folder: Path, run: str) -> NDArray[np.float32]:
     try:
         if not path.exists() and path.with_suffix(PACKED).exists():
             return _whole(path.with_suffix(PACKED))
-        matrix = np.load(path, allow_pickle=False)
-        square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
+        with path.open("rb") as file:
+            matrix = np.lib.format.read_array(file, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise UserError(f"cannot read '{path}': {error}; analyze the runs again") from error
-    if not square:
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise UserError(f"'{path}' has shape {list(matrix.shape)}; it must be [d, d]; analyze the runs again")
+    if matrix.dtype.kind != "f":
+        raise UserError(f"'{path}' holds {matrix.dtype}; it must hold floating-point numbers; analyze the runs again")
     return np.asarray(matrix)
 
 
@@ -189,7 +241,8 @@ def _whole(path: Path) -> NDArray[np.float32]:
     """The symmetric matrix whose upper triangle is in a Parquet file."""
     from gramian.parquet import read_table
 
-    triangle = read_table(path).to_series(0).to_numpy()
+    table = read_table(path)
+    triangle = table.to_series(0).to_numpy() if table.width else np.zeros(0)
     size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
     if size * (size + 1) // 2 != len(triangle) or triangle.dtype != np.float32:
         raise UserError(f"'{path}' is not the upper triangle of a matrix; export the study again")
@@ -199,24 +252,45 @@ def _whole(path: Path) -> NDArray[np.float32]:
     return matrix
 
 
-def _rows(path: Path, columns: Iterable[str]) -> Sequence[Sequence[Any]]:
+def _rows(path: Path, columns: Sequence[str]) -> Sequence[Sequence[Any]]:
     """The rows of a table, as text or as what they are; a last line that was being written is left out."""
     if not path.exists() and path.with_suffix(PACKED).exists():
-        return _packed_rows(path.with_suffix(PACKED), list(columns))
+        return _packed_rows(path.with_suffix(PACKED), columns)
     try:
         whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
-        heading, *rows = csv.reader(whole.splitlines())
-    except (OSError, ValueError) as error:
+        heading, *rows = list(csv.reader(whole.splitlines())) or [[]]
+    except (OSError, ValueError, csv.Error) as error:
         raise UserError(f"cannot read '{path}': {error}; name a folder that 'gramian analyze' has written") from error
     if heading != list(columns):
-        raise UserError(f"'{path}' has columns {', '.join(heading)}; it must have {', '.join(columns)}")
+        raise _other_columns(path, heading, columns)
     return rows
 
 
-def _packed_rows(path: Path, columns: list[str]) -> list[tuple[Any, ...]]:
+def _packed_rows(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
     from gramian.parquet import read_table
 
     table = read_table(path)
-    if table.columns != columns:
-        raise UserError(f"'{path}' has columns {', '.join(table.columns)}; it must have {', '.join(columns)}")
+    if table.columns != list(columns):
+        raise _other_columns(path, table.columns, columns)
     return table.rows()
+
+
+def _other_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> UserError:
+    has = f"columns {', '.join(found)}" if found else "no columns"
+    return UserError(f"'{path}' has {has}; it must have {', '.join(columns)}")
+
+
+def _damaged(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> UserError:
+    """What is wrong with the first row that is; the row below the heading is row 1."""
+    place = path if path.exists() else path.with_suffix(PACKED)
+    for number, row in enumerate(rows, 1):
+        where = f"row {number} of '{place}'"
+        if len(row) != len(columns):
+            return UserError(f"{where} has {len(row)} cells; it must have {len(columns)}: {', '.join(columns)}")
+        for column, cell in zip(columns, row, strict=True):
+            kind, right = NUMBERS.get(column, (str, "a text"))
+            try:
+                kind(cell)
+            except (ValueError, TypeError):
+                return UserError(f"{where}: {column} is {cell!r}; it must be {right}; analyze the runs again")
+    return UserError(f"'{place}' is damaged; analyze the runs again")

@@ -7,6 +7,7 @@ study goes along. Reads files and knows no learner.
 
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -17,13 +18,16 @@ from typing import Any
 import polars as pl
 
 from gramian.errors import UserError, WorkFailed
-from gramian.files import EXPORT, output_folder, plan_paths, replace_text
+from gramian.files import EXPORT, locked, output_folder, plan_paths, replace_text
 from gramian.representation import tables
 from gramian.representation.series import first_measured
 from gramian.study.packed import LOGS, Notes, write_packed
 from gramian.study.store import Study, read_planned, read_study
 
 ANALYSIS = "analysis"
+STAGED = ".export-"
+"""Begin of the name of the folder, in that of the export, in which one is made; what was stopped leaves it behind."""
+LOCK = "lock"
 _FOLDERS = re.compile(r"(?<![\w.~/])/(?:[^\s/'\",;]+/)+(?=[^\s/'\",;])")
 
 
@@ -39,7 +43,8 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     study
         Folder of a study, of its parts, of a population or of a run; imports and exports in it are taken along.
     out
-        Folder to write to; it is not there yet, or empty.
+        Folder to write to; it is not there yet, or empty but for what an export that was stopped has left there, which
+        is removed.
 
     Returns
     -------
@@ -71,8 +76,13 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     _check(whole, root, target)
     parts = _parts(whole, root)
     plans = plan_paths(root)
-    with _new_folder(target) as folder, tempfile.TemporaryDirectory(prefix=".export-", dir=folder) as own:
-        staged = Path(own)
+    _remove_leftovers(target)
+    with (
+        _new_folder(target) as folder,
+        tempfile.TemporaryDirectory(prefix=STAGED, dir=folder) as own,
+        locked(Path(own) / LOCK),
+    ):
+        staged = output_folder(Path(own) / "study")
         for place, part in parts.items():
             _write_part(output_folder(staged / place), part, root / place)
         for plan in plans:
@@ -101,10 +111,21 @@ def _new_folder(path: Path) -> Iterator[Path]:
         raise
 
 
+def _is_leftover(path: Path) -> bool:
+    return path.name.startswith(STAGED) and path.is_dir() and not path.is_symlink()
+
+
+def _remove_leftovers(out: Path) -> None:
+    """Remove what exports have left that were stopped; one that is still at work holds its lock."""
+    for path in filter(_is_leftover, list(out.iterdir()) if out.is_dir() else ()):
+        with locked(path / LOCK):
+            shutil.rmtree(path)
+
+
 def _check(study: Study, root: Path, out: Path) -> None:
     if out.resolve().is_relative_to(root.resolve()):
         raise UserError(f"'{out}' lies in the study, where every run would be found twice; name another folder")
-    if out.is_dir() and next(out.iterdir(), None) is not None:
+    if out.is_dir() and any(not _is_leftover(path) for path in out.iterdir()):
         raise UserError(f"folder '{out}' is not empty; name another one")
     twice = study.runs.filter(pl.col("run").is_duplicated()).sort("run", maintain_order=True)
     if twice.height:

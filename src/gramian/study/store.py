@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from gramian.errors import UserError
-from gramian.files import EXPORT, output_folder, plan_paths, replace_text, replacing
+from gramian.files import EXPORT, files_below, output_folder, plan_paths, replace_text, replacing
 from gramian.palette import arm_label
 from gramian.study.names import game_name
 from gramian.study.packed import Packed
@@ -73,6 +73,8 @@ class Study:
 def read_study(folder: str | Path) -> Study:
     r"""Read every run folder below ``folder``, however deep, every export and every table imported there.
 
+    Folders below it whose names begin with a dot are not looked into.
+
     Parameters
     ----------
     folder
@@ -107,7 +109,7 @@ def read_study(folder: str | Path) -> Study:
         EXPORT: _read_export,
     }
     # By their paths, whatever they are: a part that is exported keeps its place among the others.
-    parts = [readers[path.name](path) for path in sorted(path for name in readers for path in root.rglob(name))]
+    parts = [readers[path.name](path) for path in sorted(path for name in readers for path in files_below(root, name))]
     if not parts:
         raise UserError(f"there is no run below '{root}'; a run is a folder with a config.toml")
     return _joined(parts)
