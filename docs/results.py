@@ -177,7 +177,7 @@ class Grid:
         return [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(self.games))]
 
     @property
-    def sums(self) -> dict[str, list[bool]]:
+    def groups(self) -> dict[str, list[bool]]:
         """The games that are put together, by what that is called: all, and those of which all arms have two seeds.
 
         A mean with a game of one seed has no interval.
@@ -189,9 +189,9 @@ class Grid:
         return chosen
 
     def together(self, arm: str, baseline: str) -> list[str]:
-        """The means of the games that `sums` names."""
+        """The means of the games that `groups` names."""
         apart = self.pairs(arm, baseline)
-        return [interval_text(student(apart[:, games]), sign=True) for games in self.sums.values()]
+        return [interval_text(student(apart[:, games]), sign=True) for games in self.groups.values()]
 
     def won(self, arm: str, baseline: str) -> str:
         """The share of pairs that an arm wins; where they are few, their number."""
@@ -248,7 +248,7 @@ def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
         for arm in arms or final.arms
         if arm != baseline
     ]
-    names = [f"less `{baseline}`", *final.titles, *final.sums, "pairs won", "pairs won by area"]
+    names = [f"less `{baseline}`", *final.titles, *final.groups, "pairs won", "pairs won by area"]
     header, *lines = zip(names, *columns, strict=True)
     return table(header, lines)
 
@@ -264,7 +264,7 @@ def by_area(study: str) -> str:
         [f"`{arm}` less `{other}`", *area.differences(arm, other), *relative.together(arm, other), area.won(arm, other)]
         for arm, other in with_control(area.arms)
     ]
-    header, *lines = zip(["area", *area.titles, *area.sums, "pairs won"], *columns, strict=True)
+    header, *lines = zip(["area", *area.titles, *area.groups, "pairs won"], *columns, strict=True)
     return table(header, lines)
 
 
@@ -289,7 +289,7 @@ def moments(study: str, frames: Sequence[int]) -> str:
         relative = Grid(rows, "final_score").relative(learned(rows))
         pairs = with_control(relative.arms)
         found = zip(*(relative.together(arm, other) for arm, other in pairs), strict=True)
-        names = [name.removeprefix("together").removesuffix(", %") for name in relative.sums]
+        names = [name.removeprefix("together").removesuffix(", %") for name in relative.groups]
         lines += [[f"{end / 1e6:g}M{name}", *cells] for name, cells in zip(names, found, strict=True)]
     return table(["frames", *(f"`{arm}` less `{other}`" for arm, other in pairs)], lines)
 

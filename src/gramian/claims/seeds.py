@@ -254,10 +254,8 @@ class Scores:
             cells[row["game"], row["arm"]] = cells.get((row["game"], row["arm"]), 0) + 1
         finished = [int(tables.number(self.table, row, "frames")) for row in rows if row["state"] == "done"]
         games = {row["game"] for row in arms[0]} & {row["game"] for row in arms[1]}
-        seeds = cells.values()
-        return Sample(
-            min(seeds, default=0), min(finished, default=0), len(games), "frames", max(seeds, default=0)
-        )  # fmt: skip
+        seeds = [*cells.values()] or [0]
+        return Sample(min(seeds), min(finished, default=0), len(games), "frames", max(seeds))
 
     def _statistic(self) -> "Statistic":
         if self.statistic not in STATISTICS:

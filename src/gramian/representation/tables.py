@@ -20,7 +20,7 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,7 @@ class Moment(NamedTuple):
     value: float
 
 
+R = TypeVar("R", Measure, Point, Moment)
 FILES: dict[str, type[Measure | Point | Moment]] = {
     "measures.csv": Measure,
     "curves.csv": Point,
@@ -101,29 +102,17 @@ def _text(rows: Sequence[Sequence[object]]) -> str:
 
 def read_measures(path: Path) -> list[Measure]:
     """Read a ``measures.csv``."""
-    rows = _rows(path, Measure._fields)
-    try:
-        return [Measure(r, g, a, int(s), int(t), m, float(v)) for r, g, a, s, t, m, v in rows]
-    except (ValueError, TypeError) as error:
-        raise _damaged(path, Measure._fields, rows) from error
+    return _read(path, Measure)
 
 
 def read_curves(path: Path) -> list[Point]:
     """Read a ``curves.csv``."""
-    rows = _rows(path, Point._fields)
-    try:
-        return [Point(r, g, a, int(s), c, float(x), float(v)) for r, g, a, s, c, x, v in rows]
-    except (ValueError, TypeError) as error:
-        raise _damaged(path, Point._fields, rows) from error
+    return _read(path, Point)
 
 
 def read_dynamics(path: Path) -> list[Moment]:
     """Read a ``dynamics.csv``."""
-    rows = _rows(path, Moment._fields)
-    try:
-        return [Moment(r, g, a, int(s), int(f), m, float(v)) for r, g, a, s, f, m, v in rows]
-    except (ValueError, TypeError) as error:
-        raise _damaged(path, Moment._fields, rows) from error
+    return _read(path, Moment)
 
 
 def check_curves(folder: Path, measures: Iterable[Measure], curves: Iterable[Point]) -> None:
@@ -250,6 +239,17 @@ def _whole(path: Path) -> NDArray[np.float32]:
     rows, columns = np.triu_indices(size)
     matrix[rows, columns] = matrix[columns, rows] = triangle
     return matrix
+
+
+def _read(path: Path, kind: type[R]) -> list[R]:
+    """The rows of a table, each column as what it is."""
+    columns = kind._fields
+    rows = _rows(path, columns)
+    convert = [NUMBERS[column][0] if column in NUMBERS else str for column in columns]
+    try:
+        return [kind._make(function(cell) for function, cell in zip(convert, row, strict=True)) for row in rows]
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, columns, rows) from error
 
 
 def _rows(path: Path, columns: Sequence[str]) -> Sequence[Sequence[Any]]:

@@ -17,16 +17,7 @@ from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.matching import games_of, match
 from gramian.study.parts import PART, in_no_part
-from gramian.study.plan import (
-    PLAN,
-    Plan,
-    Population,
-    check_same,
-    make_plan,
-    read_plan,
-    to_mapping,
-    write_plan,
-)
+from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch

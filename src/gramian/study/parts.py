@@ -54,7 +54,7 @@ def in_no_part(folder: str | Path) -> list[Cell]:
     planned: set[Cell] = set()
     whole: set[Cell] = set()
     for path in plans:
-        own = {cell for cells in planned_cells(_json(path), path).values() for cell in cells}
+        own = {cell for cells in planned_cells(read_json(path), path).values() for cell in cells}
         planned |= own
         study = _whole(path.parent / "study.toml")
         if not any("games" in arm for arm in study.get("arms", ())):
@@ -63,11 +63,18 @@ def in_no_part(folder: str | Path) -> list[Cell]:
     return sorted(whole - planned)
 
 
-def _json(path: Path) -> Any:
+def read_json(path: Path) -> Any:
+    """What a JSON file holds.
+
+    Raises
+    ------
+    UserError
+        If it cannot be read, or holds no JSON.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UserError(f"'{path}' is not the plan of a study: {error}") from error
+        raise UserError(f"cannot read '{path}': {error}") from error
 
 
 def _whole(path: Path) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from gramian.files import EXPORT, files_below, output_folder, plan_paths, replac
 from gramian.palette import arm_label
 from gramian.study.names import game_name
 from gramian.study.packed import Packed
-from gramian.study.parts import Cell, in_no_part, planned_cells
+from gramian.study.parts import Cell, in_no_part, planned_cells, read_json
 from gramian.study.rule import WINDOW_EPISODES
 
 RUN_SCHEMA: dict[str, Any] = {
@@ -266,12 +266,10 @@ def read_planned(folder: str | Path) -> Planned:
 
 
 def _read_plan(path: Path) -> Planned:
-    plan = _read_json(path)
-    cells = {
-        cell: _failure(path.parent / "populations" / f"{population}.attempts.jsonl")
-        for population, own in planned_cells(plan, path).items()
-        for cell in own
-    }
+    plan = read_json(path)
+    cells: dict[Cell, str] = {}
+    for population, own in planned_cells(plan, path).items():
+        cells |= dict.fromkeys(own, _failure(path.parent / "populations" / f"{population}.attempts.jsonl"))
     kept = _read_toml(path.parent / "study.toml").get("evaluation", {}) if (path.parent / "study.toml").exists() else {}
     games, seeds = (tuple(kept.get(name, ())) for name in ("games", "seeds"))
     return Planned(str(plan.get("title", "")), cells, games, seeds)
@@ -289,7 +287,7 @@ def _failure(path: Path) -> str:
 
 
 def _read_import(path: Path) -> Study:
-    record = _read_json(path)
+    record = read_json(path)
     if (
         not isinstance(record, dict)
         or record.get("format") != IMPORT_FORMAT
@@ -333,7 +331,7 @@ def _read_run(folder: Path, root: Path) -> Study:
     if not isinstance(config["seed"], int):
         raise UserError(f"seed in '{folder / 'config.toml'}' is {config['seed']!r}; it must be a whole number")
     settings = config.get("settings", {})
-    status = _read_json(folder / "status.json") if (folder / "status.json").exists() else {}
+    status = read_json(folder / "status.json") if (folder / "status.json").exists() else {}
     if not isinstance(status, dict):
         raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
     kind, kappa, centered = _arm(str(config["arm"]))
@@ -359,7 +357,7 @@ def _read_run(folder: Path, root: Path) -> Study:
         table = _read_csv(folder / "episodes.csv", {"frames": pl.Int64, "raw_return": pl.Float64})
         episodes = table.select(*keys, "frames", pl.col("raw_return").alias("return"))
     metrics, held_out = (_numbers(folder / name, keys) for name in ("metrics.csv", "representation.csv"))
-    records = _read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
+    records = read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
     runs = pl.DataFrame([run], schema=RUN_SCHEMA)
     return Study(runs, episodes, metrics, {name: settings}, {name: records}, held_out)
 
@@ -503,13 +501,6 @@ def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"cannot read '{path}': {error}") from error
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"cannot read '{path}': {error}") from error
 
 
