@@ -41,7 +41,7 @@ _RC: Any = {
 PANELS = (
     "feature_norm", "feature_cross", "feature_std", "grad_norm_body", "grad_norm_head", "td_error", "sparsity",
     "held_out.mean_abs_correlation", "held_out.dormant_share_0.025", "held_out.effective_rank", "held_out.srank",
-    "held_out.feature_rank",
+    "held_out.participation_ratio",
 )  # fmt: skip
 """Metrics of the figure of one game; the first six are the paper's."""
 CONTROL_FIGURE = "differences-control"

@@ -38,7 +38,7 @@ DPI = 110
 SPECTRUM_RANGE = 1e10
 """An eigenvalue that lies further below the largest is rounding."""
 MOST_HISTOGRAMS = 4
-"""Arms whose histograms can be told apart over each other."""
+"""Arms that have a row of histograms."""
 METADATA = {"svg": {"Date": None}}
 """The same files give the same bytes."""
 TITLES = {
@@ -128,19 +128,27 @@ def draw(
 
 
 def sparsity_figure(points: Sequence[Point], styles: Styles, control: str = CONTROL) -> "Figure":
-    """Active features of a state, activity of a feature, and sparsity_ε, from ``curves.csv`` of one game."""
+    """Active features of a state, activity of a feature, and sparsity_ε, from ``curves.csv`` of one game.
+
+    Histograms over each other hide each other, so that every arm has a row of them.
+    """
     arms = told_apart(list(styles), control)
     some = f" ({len(arms)} of {len(styles)} arms)" if len(arms) < len(styles) else ""
-    figure, (states, features, thresholds) = _figure(1, 3, f"features of the trained agents{some}", width=12, height=4)
-    for arm in arms:
+    height = max(4, 1.6 + 0.9 * len(arms))
+    figure, panels = _figure(len(arms), 3, f"features of the trained agents{some}", width=12, height=height, share=True)
+    states, features, spare = panels[::3], panels[1::3], panels[2::3]
+    for axes in spare:
+        axes.remove()
+    thresholds = figure.add_subplot(spare[0].get_gridspec()[:, 2])
+    for arm, of_states, of_features in zip(arms, states, features, strict=True):
         style = styles[arm]
-        _stairs(states, series.active_of_states(points, arm), arm, style)
-        _stairs(features, series.activity_of_features(points, arm), arm, style)
+        _stairs(of_states, series.active_of_states(points, arm), style)
+        _stairs(of_features, series.activity_of_features(points, arm), style)
         found = series.sparsity(points, arm)
         _band(thresholds, found._replace(x=np.arange(len(found.x), dtype=np.float64)), arm, style, every=1)
         thresholds.set_xticks(range(len(found.x)), [f"{x:g}" for x in found.x], rotation=45)
-    _label(states, "share of the features that are active", "share of states", "active features of a state")
-    _label(features, "share of the states in which it is active", "share of features", "activity of a feature")
+    _label_column(states, "share of the features that are active", "share of\nstates", "active features of a state")
+    _label_column(features, "share of the states in which it is active", "share of\nfeatures", "activity of a feature")
     _label(thresholds, "threshold ε", "share of |φ| ≤ ε", "sparsity")
     thresholds.set_ylim(0, 1.03)
     _legend(figure, thresholds)
@@ -275,12 +283,15 @@ def spectrum_figure(points: Sequence[Point], styles: Styles) -> "Figure":
     return figure
 
 
-def _figure(rows: int, columns: int, title: str, width: float, height: float = 3.6) -> "tuple[Figure, list[Axes]]":
+def _figure(
+    rows: int, columns: int, title: str, width: float, height: float = 3.6, share: bool = False
+) -> "tuple[Figure, list[Axes]]":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     figure.suptitle(title)
-    panels = figure.subplots(rows, columns, squeeze=False)
+    by = "col" if share else False
+    panels = figure.subplots(rows, columns, squeeze=False, sharex=by, sharey=by)
     return figure, list(panels.flat)
 
 
@@ -291,6 +302,12 @@ def _label(axes: "Axes", x: str, y: str, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     if x == "frames":
         axes.ticklabel_format(axis="x", style="sci", scilimits=(-4, 4))
+
+
+def _label_column(column: "Sequence[Axes]", x: str, y: str, title: str) -> None:
+    """Panels above each other that share an axis: its name below the last, the title above the first."""
+    for axes in column:
+        _label(axes, x if axes is column[-1] else "", y, title if axes is column[0] else "")
 
 
 def _legend(figure: "Figure", axes: "Axes") -> None:
@@ -321,9 +338,9 @@ def _band(axes: "Axes", found: Line, arm: str, style: Style, every: int = 0) -> 
     axes.fill_between(found.x, found.low, found.high, color=style.color, alpha=0.2, linewidth=0)
 
 
-def _stairs(axes: "Axes", found: Line, arm: str, style: Style) -> None:
+def _stairs(axes: "Axes", found: Line, style: Style) -> None:
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
-    axes.stairs(found.mean, edges, color=style.color, linestyle=style.linestyle, label=arm, linewidth=1.4)
+    axes.stairs(found.mean, edges, color=style.color, linewidth=1.4)
     if found.few:
         for run in found.runs if len(found.runs) > 1 else ():
             axes.stairs(run, edges, color=style.color, alpha=0.6, linewidth=0.5)
