@@ -683,7 +683,8 @@ def dopamine() -> str:
     if not path.exists():
         return awaited(path)
     text = (
-        "Mean training return by million frames, ours and Dopamine's, with 95 % intervals over runs; thin: single runs"
+        "Mean training return by million frames, ours and Dopamine's, with 95 % intervals over runs, cut "
+        "off where they are far wider than the runs; thin: single runs"
     )
     picture = pictures("dopamine", {"curves": ("Mean training return, ours and Dopamine's", text)})
     return path.read_text(encoding="utf-8") + (f"\n{picture}" if picture.startswith("!") else "")

@@ -250,8 +250,10 @@ def differences(analysis: Analysis, against: str) -> Figure:
         _difference_axes(axes, f"together, % of what {analysis.options.baseline} learns", list(found.pairs))
     what = f"final score less that of {against}, pairs of the same seed"
     counts = [found.seeds(at) for at in games]
-    if max(counts, default=0) > MOST_OF_A_RANGE or (found.common and 1 not in counts):
+    if max(counts, default=0) > MOST_OF_A_RANGE:
         what += "; bars: Student's 95 % interval"
+    elif found.common and 1 not in counts:
+        what += "; bars of the last panel: Student's 95 % interval"
     if any(1 < seeds <= MOST_OF_A_RANGE for seeds in counts):
         what += "\nsmall circles: single seeds, where they are few"
     if 1 in counts:
@@ -269,7 +271,16 @@ def _game_differences(axes: Axes, found: Differences, game: int, styles: dict[st
         if len(seeds) <= MOST_OF_A_RANGE:
             interval = Interval(interval.estimate, np.asarray(np.nan), np.asarray(np.nan))
             if len(seeds) > 1:
-                axes.plot(seeds, np.full(len(seeds), place), "o", color=styles[arm].color, markersize=3.2, mfc="none")
+                # above the marker of their mean
+                axes.plot(
+                    seeds,
+                    np.full(len(seeds), place),
+                    "o",
+                    color=styles[arm].color,
+                    markersize=3.2,
+                    mfc="white",
+                    zorder=3,
+                )
         _difference(axes, place, interval, styles[arm], hollow=len(seeds) < statistics.FEWEST_SEEDS)
 
 

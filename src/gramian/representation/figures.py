@@ -134,12 +134,12 @@ def sparsity_figure(points: Sequence[Point], styles: Styles, control: str = CONT
     """
     arms = told_apart(list(styles), control)
     some = f" ({len(arms)} of {len(styles)} arms)" if len(arms) < len(styles) else ""
-    height = max(4, 1.6 + 0.9 * len(arms))
-    figure, panels = _figure(len(arms), 3, f"features of the trained agents{some}", width=12, height=height, share=True)
-    states, features, spare = panels[::3], panels[1::3], panels[2::3]
+    figure = _empty(f"features of the trained agents{some}", width=12, height=max(4, 1.6 + 0.9 * len(arms)))
+    grid = figure.add_gridspec(len(arms), 3)
+    states, features, spare = grid.subplots(sharex="col", sharey="col", squeeze=False).T
     for axes in spare:
         axes.remove()
-    thresholds = figure.add_subplot(spare[0].get_gridspec()[:, 2])
+    thresholds = figure.add_subplot(grid[:, 2])
     for arm, of_states, of_features in zip(arms, states, features, strict=True):
         style = styles[arm]
         _stairs(of_states, series.active_of_states(points, arm), style)
@@ -283,16 +283,18 @@ def spectrum_figure(points: Sequence[Point], styles: Styles) -> "Figure":
     return figure
 
 
-def _figure(
-    rows: int, columns: int, title: str, width: float, height: float = 3.6, share: bool = False
-) -> "tuple[Figure, list[Axes]]":
+def _figure(rows: int, columns: int, title: str, width: float, height: float = 3.6) -> "tuple[Figure, list[Axes]]":
+    figure = _empty(title, width, height)
+    panels = figure.subplots(rows, columns, squeeze=False)
+    return figure, list(panels.flat)
+
+
+def _empty(title: str, width: float, height: float) -> "Figure":
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     figure.suptitle(title)
-    by = "col" if share else False
-    panels = figure.subplots(rows, columns, squeeze=False, sharex=by, sharey=by)
-    return figure, list(panels.flat)
+    return figure
 
 
 def _label(axes: "Axes", x: str, y: str, title: str) -> None:
