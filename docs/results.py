@@ -43,6 +43,8 @@ DOCS = Path(__file__).parent
 PLACE = re.compile(r"<!-- (\S+) -->\n.*?<!-- end of \1 -->\n", re.DOTALL)
 """Of a table in the page."""
 RESULTS = DOCS.parent / "results"
+AWAITED = "*Not yet run"
+"""How the text begins that stands in the place of a table that cannot be made yet."""
 Row = dict[str, str]
 
 BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
@@ -91,16 +93,26 @@ MEASURES = {
 
 
 def read(path: Path) -> list[Row]:
-    """Read a table of the results; nothing where there is none."""
+    """Read a table of the results; nothing where there is none.
+
+    Raises
+    ------
+    UserError
+        If a row has not as many cells as the header.
+    """
     if not path.exists():
         return []
     with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+        rows = list(csv.DictReader(stream))
+    for place, row in enumerate(rows, 2):
+        if None in row or None in row.values():
+            raise UserError(f"'{path}': line {place} has not as many cells as the header; it is damaged")
+    return rows
 
 
 def awaited(*paths: Path) -> str:
     """What stands in the place of a table that cannot be made yet."""
-    return f"*Not yet run: awaits {', '.join(f'`results/{path.relative_to(RESULTS)}`' for path in paths)}.*\n"
+    return f"{AWAITED}: awaits {', '.join(f'`results/{path.relative_to(RESULTS)}`' for path in paths)}.*\n"
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
@@ -147,7 +159,7 @@ class Grid:
         self.values = {arm: np.full(shape, np.nan) for arm in self.arms}
         for row in rows:
             at = self.seeds.index(int(row["seed"])), self.games.index(row["game"])
-            self.values[row["arm"]][at] = float(row[column]) if row.get(column) else np.nan
+            self.values[row["arm"]][at] = float(row[column]) if row[column] else np.nan
 
     @property
     def titles(self) -> list[str]:
@@ -725,18 +737,29 @@ def tables() -> dict[str, Callable[[], str]]:
 
 
 def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
-    """The page with each table in its place.
+    """The page with each table in its place; of one that is not yet run, a line says so.
 
     Raises
     ------
     UserError
-        If it has a place for a table that is not made, or lacks one.
+        If it has a place for a table that is not made, or lacks one, or a table cannot be made from the results.
     """
     places = PLACE.findall(page)
     if odd := sorted(set(places) ^ set(made)):
         what = "a place for" if odd[0] in places else "no place for"
         raise UserError(f"the page of results has {what} the table '{odd[0]}'; it needs one for each that is made")
-    return PLACE.sub(lambda found: f"<!-- {found[1]} -->\n\n{made[found[1]]()}\n<!-- end of {found[1]} -->\n", page)
+
+    def fill(found: re.Match[str]) -> str:
+        name = found[1]
+        try:
+            text = made[name]()
+        except KeyError as missing:
+            raise UserError(f"the table '{name}' cannot be made: a table of the results lacks {missing}") from missing
+        if text.startswith(AWAITED):
+            print(f"results.py: {name}: {text.strip().strip('*')}", file=sys.stderr)
+        return f"<!-- {name} -->\n\n{text}\n<!-- end of {name} -->\n"
+
+    return PLACE.sub(fill, page)
 
 
 def report_figures(study: str) -> dict[str, str]:
@@ -759,6 +782,9 @@ def take_report(report: Path, study: str) -> None:
     if missing := [str(path) for path in (*written, *drawings.values()) if not path.exists()]:
         raise UserError(f"'{report}' is no whole report of {study}: it has no '{missing[0]}'")
     results = output_folder(RESULTS / study)
+    before, after = (len(read(folder / "scores.csv")) for folder in (results, report))
+    if after < before:
+        print(f"results.py: the report of {study} has {after} runs, the results had {before}", file=sys.stderr)
     for path in written:
         replace_text(results / path.name, path.read_text(encoding="utf-8"))
     folder = output_folder(DOCS / "figures" / "results")

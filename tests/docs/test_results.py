@@ -38,7 +38,7 @@ def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/f
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
 
 
-def test_a_table_without_results_says_what_it_awaits(results):
+def test_a_table_without_results_says_what_it_awaits(results, capsys):
     before = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     results.main()
     page = (results.DOCS / "results.md").read_text(encoding="utf-8")
@@ -46,6 +46,26 @@ def test_a_table_without_results_says_what_it_awaits(results):
     assert f"<!-- minatar-scores -->\n\n{awaited}\n\n<!-- end of minatar-scores -->\n" in page
     around = results.PLACE.split(before)  # the text, and between its pieces the names of the tables
     assert results.PLACE.split(page) == around
+    assert "results.py: minatar-scores: Not yet run: awaits `results/minatar/scores.csv`.\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda text: text[: text.rindex(",")], r"scores.csv': line \d+ has not as many cells as the header"),
+        (
+            lambda text: text.replace("final_score", "score"),
+            "cannot be made: a table of the results lacks 'final_score'",
+        ),
+    ],
+)
+def test_a_damaged_table_is_named_and_the_page_left_as_it_was(results, damage, message):
+    write_scores(results)
+    scores = results.RESULTS / "minatar" / "scores.csv"
+    scores.write_text(damage(scores.read_text()))
+    with pytest.raises(UserError, match=message):
+        results.main()
+    assert (results.DOCS / "results.md").read_bytes() == (ROOT / "docs" / "results.md").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -75,14 +95,16 @@ def test_the_table_beside_dopamines_has_its_figure_below_it_where_there_is_one(r
 
 
 @pytest.mark.parametrize("study", ["minatar", "atari"])
-def test_the_tables_of_a_report_are_taken_and_its_figures_with_the_names_of_the_page(results, tmp_path, study):
+def test_the_tables_of_a_report_are_taken_and_its_figures_with_the_names_of_the_page(results, tmp_path, study, capsys):
     for drawn in results.report_figures(study).values():
         path = tmp_path / "report" / "figures" / f"{drawn}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (4, 3), "orange").save(path)
     for name in ("scores.csv", "features.csv"):
         (tmp_path / "report" / name).write_text("game,arm,seed,state\n")
+    write_scores(results, study)
     results.main([f"--{study}", str(tmp_path / "report")])
+    assert f"the report of {study} has 0 runs, the results had 36" in capsys.readouterr().err
     assert (results.RESULTS / study / "features.csv").read_text() == "game,arm,seed,state\n"
     taken = sorted(path.name for path in (results.DOCS / "figures" / "results").iterdir())
     assert taken == sorted(f"{study}-{name}.png" for name in results.report_figures(study))
