@@ -212,8 +212,7 @@ class Grid:
 
 def learned(rows: Sequence[Row]) -> Array:
     """What DQN learns in each game ``[G]``: its mean final score less that of random play."""
-    final, chance = (Grid(rows, column) for column in ("final_score", "random"))
-    return np.asarray(np.nanmean(final.values["dqn"] - chance.values["dqn"], axis=0))
+    return statistics.learned(*(Grid(rows, column).values["dqn"] for column in ("final_score", "random")))
 
 
 def scores(study: str) -> str:
