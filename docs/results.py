@@ -15,7 +15,6 @@ of the stratified bootstrap over seeds.
 """
 
 import argparse
-import csv
 import math
 import re
 import sys
@@ -27,6 +26,7 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
+from gramian.claims.tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import CONTROL, order_arms
@@ -43,7 +43,6 @@ DOCS = Path(__file__).parent
 PLACE = re.compile(r"<!-- (\S+) -->\n.*?<!-- end of \1 -->\n", re.DOTALL)
 """Of a table in the page."""
 RESULTS = DOCS.parent / "results"
-Row = dict[str, str]
 
 BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
 """What the arms of each study are compared with, in turn."""
@@ -92,10 +91,7 @@ MEASURES = {
 
 def read(path: Path) -> list[Row]:
     """Read a table of the results; nothing where there is none."""
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+    return read_rows(path) if path.exists() else []
 
 
 def awaited(*paths: Path) -> str:

@@ -73,7 +73,7 @@ class Measure:
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = [f"pong,{arm},{seed},500,sparsity,{value}" for arm, seed, value in
     ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.33)]]
-    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows]))
+    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows, ""]))
     >>> denser = Measure("m.csv", "pong", "gram", "sparsity", minus_arm="dqn")
     >>> print(denser.number(Tables(folder)), "|", denser.sample(Tables(folder)))
     −0.39 [−0.46, −0.33] | one game, 2 seeds, 500 agent steps
@@ -123,7 +123,7 @@ class Feature:
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = ["pong,dqn,0,done,500,8", "pong,dqn,1,done,500,9", "pong,gram,0,done,500,4", "pong,gram,1,done,500,6"]
-    >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows]))
+    >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows, ""]))
     >>> smaller = Feature("f.csv", "pong", "gram", "training_norm", minus_arm="dqn")
     >>> print(smaller.number(Tables(folder)), "|", smaller.sample(Tables(folder)))
     −4 [−10, 3] | one game, 2 seeds, 500 frames
@@ -212,10 +212,10 @@ class Scores:
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = ["pong,dqn,0,done,2", "pong,dqn,1,done,6", "pong,gram,0,done,4", "pong,gram,1,done,8"]
     >>> header = "game,arm,seed,state,final_score"
-    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows]))
+    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, ""]))
     >>> print(Scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
     1
-    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5"]))
+    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5", ""]))
     >>> print(Scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
     0.7 [0.0, 1.0] (unpaired)
     """
