@@ -15,7 +15,6 @@ of the stratified bootstrap over seeds.
 """
 
 import argparse
-import csv
 import math
 import re
 import sys
@@ -27,6 +26,7 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
+from gramian.claims.tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import CONTROL, order_arms
@@ -45,7 +45,6 @@ PLACE = re.compile(r"<!-- (\S+) -->\n.*?<!-- end of \1 -->\n", re.DOTALL)
 RESULTS = DOCS.parent / "results"
 AWAITED = "*Not yet run"
 """How the text begins that stands in the place of a table that cannot be made yet."""
-Row = dict[str, str]
 
 BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
 """What the arms of each study are compared with, in turn."""
@@ -93,21 +92,8 @@ MEASURES = {
 
 
 def read(path: Path) -> list[Row]:
-    """Read a table of the results; nothing where there is none.
-
-    Raises
-    ------
-    UserError
-        If a row has not as many cells as the header.
-    """
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    for place, row in enumerate(rows, 2):
-        if None in row or None in row.values():
-            raise UserError(f"'{path}': line {place} has not as many cells as the header; it is damaged")
-    return rows
+    """Read a table of the results; nothing where there is none."""
+    return read_rows(path) if path.exists() else []
 
 
 def awaited(*paths: Path) -> str:
@@ -224,8 +210,7 @@ class Grid:
 
 def learned(rows: Sequence[Row]) -> Array:
     """What DQN learns in each game ``[G]``: its mean final score less that of random play."""
-    final, chance = (Grid(rows, column) for column in ("final_score", "random"))
-    return np.asarray(np.nanmean(final.values["dqn"] - chance.values["dqn"], axis=0))
+    return statistics.learned(*(Grid(rows, column).values["dqn"] for column in ("final_score", "random")))
 
 
 def scores(study: str) -> str:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from gramian.claims import Tables, judge, load_ledger, page
 from gramian.claims.rules import Effect
 from gramian.claims.seeds import Scores
+from gramian.claims.tables import MissingRowsError
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.representation import tables
@@ -110,7 +112,7 @@ def test_nearly_as_many_frames_give_preliminary_numbers_and_no_verdict(tmp_path)
     arms = {"dqn": 0.2, "gram (0.082)": 0.6, "norm (matched)": 0.3}
     for frames, shown in ((3_600_000, True), (3_500_000, False)):  # a verdict takes 3,900,000
         scores(tmp_path / "atari/scores.csv", arms, games=4, frames=frames)
-        found = judged("median-score", tmp_path, "four Atari games")
+        found = judged("median-score", tmp_path, "four Atari games, 4M frames, MinAtar's κ")
         assert found.verdict == "not yet run"
         assert found.reason.endswith("3,900,000")
         assert bool(found.numbers) == shown
@@ -136,7 +138,7 @@ def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
         frames=1_000_000,
     )
     entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
-    assert [found.verdict for found in entry.judgements] == ["not yet run", "not yet run", "reproduced"]
+    assert [found.verdict for found in entry.judgements] == ["not yet run", "not yet run", "not yet run", "reproduced"]
     assert entry.verdict == "not yet run"
 
 
@@ -328,8 +330,21 @@ def test_the_short_study_of_atari_is_judged_at_the_chosen_coefficient_and_equal_
     claim, matched, expected, tmp_path
 ):
     scores(tmp_path / "atari/scores.csv", FOUR | {"norm (matched)": matched}, games=4, frames=4_000_000)
-    assert judged(claim, tmp_path, "four Atari").verdict == expected
+    assert judged(claim, tmp_path, "four Atari games, 4M frames, MinAtar's κ").verdict == expected
     assert judged(claim, tmp_path, "49 Atari").verdict == "not yet run"
+
+
+@pytest.mark.parametrize(
+    ("author", "expected"), [(0.1, "not reproduced"), (0.4, "reproduced"), (0.3, "confounded"), (0.25, "confounded")]
+)
+@pytest.mark.parametrize("claim", ["forty-of-49", "median-score"])
+def test_the_short_study_of_atari_is_judged_at_the_authors_coefficient_too(claim, author, expected, tmp_path):
+    means = FOUR | {"gram": author, "norm (matched)": 0.3}
+    scores(tmp_path / "atari/scores.csv", means, games=4, frames=4_000_000)
+    found = judged(claim, tmp_path, "four Atari games, 4M frames, the author's κ")
+    assert found.verdict == expected
+    assert "`norm (matched)`" in found.numbers[1][0]  # whatever the verdict, the control is shown
+    assert judged(claim, tmp_path, "four Atari games, 4M frames, MinAtar's κ").verdict == "reproduced"
 
 
 @pytest.mark.parametrize(
@@ -348,7 +363,7 @@ def test_features_of_the_short_study_of_atari_are_judged_at_equal_norm(claim, me
     values |= {("gram (0.082)", name): [0.3, 0.31, 0.32] for name in names} | {("norm (matched)", measure): matched}
     measures(tmp_path / "atari/measures.csv", values, agent_steps=1_000_000)
     setting = {"cross_term": ": cross", "std_sum": ": variance", "feature_norm": ": norm"}.get(measure, "")
-    assert judged(claim, tmp_path, f"Seaquest, 4M frames{setting}").verdict == expected
+    assert judged(claim, tmp_path, f"Seaquest, 4M frames, MinAtar's κ{setting}").verdict == expected
 
 
 def test_the_page_says_which_tables_it_reads_and_what_they_still_lack(tmp_path):
@@ -390,7 +405,7 @@ def test_the_overview_has_the_verdicts_of_other_settings_beside_that_of_the_pape
     _, verdict, _, elsewhere = overview("denser-features", tmp_path)
     assert verdict == "**not yet run**"
     assert elsewhere == (
-        "*reproduced*: Seaquest, 4M frames. *confounded*: MinAtar Seaquest, 1M frames."
+        "*reproduced*: Seaquest, 4M frames, MinAtar's κ. *confounded*: MinAtar Seaquest, 1M frames."
         " *not yet run*: MinAtar Breakout, 100,000 frames"
     )
 
@@ -408,6 +423,26 @@ def test_the_overview_names_what_of_a_setting_has_a_verdict_where_not_all_of_it_
     )
 
 
+@pytest.mark.parametrize(
+    ("td_error", "kind"),
+    [([0.6, 0.62, 0.61], "*not reproduced*"), ([0.4, 0.62, 0.61], "*not reproduced* (these runs cannot say)")],
+)
+def test_the_overview_tells_what_is_not_reproduced_from_what_cannot_be_said(td_error, kind, tmp_path):
+    shares = {("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81], ("dqn", "growth_share_td_error"): td_error}
+    measures(tmp_path / "atari/measures.csv", shares, agent_steps=1_000_000)
+    assert f"{kind}: Seaquest, 4M frames (“not the TD error”)." in overview("gradient-growth", tmp_path)[-1]
+
+
+def test_the_overview_says_where_equivalence_cannot_be_decided(tmp_path):
+    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=1_000_000)
+    for seed, score in (("0", 0.5), ("2", 0.7)):
+        edit(tmp_path / "minatar/scores.csv", {"arm": "gram", "seed": seed}, {"final_score": score})
+    cell = "*not reproduced* (these runs cannot say): five MinAtar games, 1M frames"
+    assert overview("gram-scores-like-decor", tmp_path)[-1] == cell
+    edit(tmp_path / "minatar/scores.csv", {"arm": "gram"}, {"final_score": 0.9})
+    assert overview("gram-scores-like-decor", tmp_path)[-1] == "*not reproduced*: five MinAtar games, 1M frames"
+
+
 PAIRED = {
     ("asterix", "dqn"): [1.0, 5.0, 9.0, 30.0], ("asterix", "gram"): [2.0, 6.0, 8.0, 33.0],
     ("pong", "dqn"): [-3.0, 0.0, 4.0, 2.0], ("pong", "gram"): [-2.0, 0.0, 3.0, 1.0],
@@ -415,11 +450,13 @@ PAIRED = {
 """Scores by seed: DQN-Gram wins three pairs of four in one game; in the other one of four, and ties in one."""
 
 
-def score_rows(path, values):
+def score_rows(path, values, areas=None):
     """A ``scores.csv`` of the values of each game and arm by seed; None is a run that is not there."""
-    columns = ("final_score", "auc", "human_normalised")
+    run = {"state": "done", "frames": 100, "random": -10.0}
     rows = [
-        {"game": game, "arm": arm, "seed": seed, "state": "done", "frames": 100} | dict.fromkeys(columns, value)
+        {"game": game, "arm": arm, "seed": seed, "final_score": value, "human_normalised": value}
+        | {"auc": areas[game, arm][seed] if areas else value}
+        | run
         for (game, arm), found in values.items()
         for seed, value in enumerate(found)
         if value is not None
@@ -442,7 +479,15 @@ def test_seeds_are_drawn_for_both_arms_together(tmp_path):
     ahead = {(game, arm): [v + (arm == "gram") for v in PAIRED[game, "dqn"]] for game, arm in PAIRED}
     for statistic in ("improvement", "games_won", "median"):
         found = compared(tmp_path, ahead, statistic)
-        assert (found.value, found.low, found.high, found.note) == pytest.approx((1, 1, 1, ""))
+        assert (found.value, found.low, found.high) == pytest.approx((1, 1, 1))
+
+
+def test_a_share_that_no_draw_changes_says_why_it_has_no_interval(tmp_path):
+    ahead = {(game, arm): [v + (arm == "gram") for v in PAIRED[game, "dqn"]] for game, arm in PAIRED}
+    assert str(compared(tmp_path, ahead, "improvement")) == "1 (the same in every resample)"
+    unpaired = ahead | {("pong", "gram"): [99.0, None, 99.0, 99.0], ("asterix", "gram"): [99.0] * 4}
+    assert str(compared(tmp_path, unpaired, "improvement")) == "1 (unpaired; the same in every resample)"
+    assert str(compared(tmp_path, PAIRED, "improvement")).endswith("]")
 
 
 def test_the_interval_of_pairs_is_that_of_a_bootstrap_written_out(tmp_path):
@@ -477,3 +522,101 @@ def test_a_game_of_a_single_seed_leaves_no_interval(tmp_path):
     single = {key: values[:1] if key[0] == "pong" else values for key, values in PAIRED.items()}
     for statistic in ("improvement", "games_won", "median"):
         assert str(compared(tmp_path, single, statistic)).endswith(" (no interval)")
+
+
+def by_size(arm, other, learned):
+    """Mean difference of pairs in percent of what is learned in a game, and Student's interval, written out."""
+    means, squares, freedoms = [], [], []
+    for game in learned:
+        pairs = zip(arm[game], other[game], strict=True)
+        percent = [100 * (ours - theirs) / learned[game] for ours, theirs in pairs if None not in (ours, theirs)]
+        seeds, mean = len(percent), sum(percent) / len(percent)
+        means.append(mean)
+        squares.append(sum((one - mean) ** 2 for one in percent) / (seeds - 1) / seeds)
+        freedoms.append(seeds - 1)
+    mean, error = sum(means) / len(means), sum(squares) ** 0.5 / len(means)
+    freedom = sum(squares) ** 2 / sum(square**2 / own for square, own in zip(squares, freedoms, strict=True))
+    half = scipy.stats.t.ppf(0.975, freedom) * error
+    return mean, mean - half, mean + half
+
+
+def three_arms(seed, games=("asterix", "pong", "qbert"), seeds=4):
+    """Scores and areas by game and arm; random play has -10."""
+    generator = np.random.default_rng(seed)
+    keys = [(game, arm) for game in games for arm in ("dqn", "gram", "norm")]
+    return [{key: list(generator.uniform(-9, 50, seeds)) for key in keys} for _ in range(2)]
+
+
+def of_arm(values, arm):
+    return {game: found for (game, name), found in values.items() if name == arm}
+
+
+def learned_by(dqn):
+    return {game: np.mean([score for score in found if score is not None]) + 10 for game, found in dqn.items()}
+
+
+def written(number):
+    return number.value, number.low, number.high
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("other", ["norm", "dqn"])
+def test_differences_are_in_percent_of_what_dqn_learns_with_students_interval(seed, other, tmp_path):
+    final, area = three_arms(seed)
+    score_rows(tmp_path / "scores.csv", final, area)
+    learned = learned_by(of_arm(final, "dqn"))
+    for statistic, values in (("difference", final), ("area_difference", area)):
+        found = Scores("scores.csv", "gram", other, statistic).number(Tables(tmp_path))
+        assert written(found) == pytest.approx(by_size(of_arm(values, "gram"), of_arm(values, other), learned))
+        assert not found.note
+
+
+def test_a_difference_is_of_the_seeds_that_both_arms_have_and_says_so(tmp_path):
+    final, _ = three_arms(0)
+    final["pong", "gram"][1] = final["qbert", "norm"][0] = final["pong", "dqn"][2] = None
+    score_rows(tmp_path / "scores.csv", final)
+    found = Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
+    learned = learned_by(of_arm(final, "dqn"))
+    assert written(found) == pytest.approx(by_size(of_arm(final, "gram"), of_arm(final, "norm"), learned))
+    assert str(found).endswith("] (of the seeds that both have)")
+
+
+def test_a_game_of_one_pair_leaves_a_difference_without_an_interval(tmp_path):
+    final, _ = three_arms(0)
+    final["pong", "gram"][1:] = [None] * 3
+    score_rows(tmp_path / "scores.csv", final)
+    found = Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
+    assert str(found).endswith(" (no interval) (of the seeds that both have)")
+
+
+def test_there_is_no_difference_in_percent_of_what_is_not_learned(tmp_path):
+    final, _ = three_arms(0)
+    final["pong", "dqn"] = [-10.0] * 4
+    score_rows(tmp_path / "scores.csv", final)
+    assert str(Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))) == "–"
+    score_rows(tmp_path / "scores.csv", {key: found for key, found in final.items() if key[1] != "dqn"})
+    with pytest.raises(MissingRowsError, match="has no runs of dqn"):
+        Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
+
+
+def test_an_unknown_statistic_is_named(tmp_path):
+    score_rows(tmp_path / "scores.csv", PAIRED)
+    with pytest.raises(UserError, match="unknown statistic 'diference'; did you mean 'difference'"):
+        Scores("scores.csv", "gram", "dqn", "diference").number(Tables(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("setting", "table", "arms"),
+    [
+        ("four Atari games, 4M frames, the author's κ", "atari", {"gram": 0.4, "gram (0.082)": 0.9}),
+        ("four Atari games, 4M frames, MinAtar's κ", "atari", {"gram": 0.9, "gram (0.082)": 0.4}),
+        ("five MinAtar games, 1M frames", "minatar", {"gram": 0.4, "norm": 0.1}),
+    ],
+)
+def test_how_much_pairs_are_won_by_stands_beside_the_share_of_them(setting, table, arms, tmp_path):
+    means = {"dqn": 0.19, "norm (matched)": 0.3} | arms  # DQN learns 0.2: its seeds have 0, 0.01 and 0.02 more
+    scores(tmp_path / f"{table}/scores.csv", means, games=5, frames=4_000_000)
+    found = {label: value for label, value in judged("forty-of-49", tmp_path, setting).numbers if "in percent" in label}
+    assert len(found) == 4
+    for label, value in found.items():
+        assert float(value.split()[0]) == pytest.approx(105 if "that of DQN," in label else 50), label

@@ -104,7 +104,7 @@ def test_mountain_car_needs_a_gain_and_one_beyond_the_control(pairing, beyond, e
 @pytest.mark.parametrize(
     ("beyond", "ending"),
     [
-        ((-30, -70, 10), "an interval that reaches to both sides: nothing was found beyond the control"),
+        ((-30, -70, 10), "an interval that reaches to both sides of 0: by this number the two are not told apart"),
         ((30, 10, 50), "on the other side of 0: the control shows more of it"),
     ],
 )

@@ -8,6 +8,8 @@ import pytest
 import scipy.stats
 from PIL import Image
 
+from gramian.claims.seeds import Scores
+from gramian.claims.tables import Tables
 from gramian.errors import UserError
 from gramian.study.store import write_import
 from tests.docs.pages import ROOT
@@ -52,7 +54,7 @@ def test_a_table_without_results_says_what_it_awaits(results, capsys):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda text: text[: text.rindex(",")], r"scores.csv': line \d+ has not as many cells as the header"),
+        (lambda text: text[: text.rindex(",")] + "\n", "scores.csv' has 6 fields, where the heading has 7"),
         (
             lambda text: text.replace("final_score", "score"),
             "cannot be made: a table of the results lacks 'final_score'",
@@ -394,6 +396,26 @@ def test_features_are_compared_by_pairs(results):
     assert columns(first)["‖φ‖ in training"] == ["**+1.00 [+1.00,\u00a0+1.00]**"]
     assert next(iter(columns(second))) == "`gram` less `norm (matched)`"
     assert columns(second)["‖φ‖ in training"] == ["**−0.500 [−0.500,\u00a0−0.500]**"]
+
+
+def test_a_damaged_table_is_refused(results):
+    write_scores(results)
+    path = results.RESULTS / "minatar" / "scores.csv"
+    path.write_text(path.read_text()[:-3])
+    with pytest.raises(UserError, match=r"line 37 of the table '.*scores.csv' does not end with a newline"):
+        results.scores("minatar")
+
+
+def test_the_page_of_claims_has_the_differences_of_all_games_together(results, monkeypatch):
+    monkeypatch.setattr(results, "RESULTS", ROOT / "results")
+    (line,) = [line for line in results.by_area("atari").splitlines() if line.startswith("| together, % |")]
+    for cell, (arm, other) in zip(
+        line.strip("| ").split(" | ")[1:],
+        results.with_control(["dqn", "gram", results.CHOSEN, "norm (matched)"]),
+        strict=True,
+    ):
+        found = Scores("atari/scores.csv", arm, other, "area_difference").number(Tables(ROOT / "results"))
+        assert cell == results.interval_text(results.Interval(found.value, found.low, found.high), sign=True)
 
 
 def test_the_committed_tables_are_those_of_the_committed_results(results, monkeypatch):

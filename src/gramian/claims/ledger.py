@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from typing import Any
 
@@ -173,7 +173,7 @@ def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
     lacking = _lacking(part, {name: quantity.number(tables).value for name, quantity in part.counted.items()})
     if lacking:
         return Judgement("not yet run", _where(lacking), numbers)
-    return Judgement(found.verdict, found.reason, numbers)
+    return replace(found, numbers=numbers)
 
 
 def _lacking(part: Part, found: Mapping[str, float], unit: str = "") -> dict[str, tuple[str, str]]:

@@ -2,8 +2,8 @@
 
 What the rules have in common: an effect counts where its 95 % interval lies wholly on one side, and it is put down to
 decorrelation only where the arm also differs, with an interval of its own, from a control that has everything but the
-decorrelation. Where it does not, nothing was found beyond the control; that there is nothing would take more, a narrow
-interval (`Equivalent`).
+decorrelation. Where it does not, the two are not told apart by the number that was taken. That they are equal would
+take more, a narrow interval (`Equivalent`), and another number may tell them apart.
 """
 
 import math
@@ -21,7 +21,10 @@ Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "we see what the paper says, and more of it than in the control where it is judged against one",
     "not reproduced": "our interval does not lie on the paper's side; where it reaches to both, these runs cannot say",
-    "confounded": "the effect is there, but none was found beyond the control's; that is no proof that there is none",
+    "confounded": (
+        "the effect is there, but the number that compares it with the control's shows none beyond it; that is no "
+        "proof that there is none"
+    ),
     "false as stated": "a statement that the claim consists of fails",
     "not yet run": "no table, or one with too few runs, games, frames or cases, or without the control",
 }
@@ -44,6 +47,8 @@ class Judgement:
     reason: str
     numbers: list[tuple[str, str]]
     """What it is, and the number as it is shown; the first one is the claim's."""
+    cannot_say: bool = False
+    """Whether it is *not reproduced* because its interval reaches to both sides: it may be so, or not."""
 
 
 class Rule(Protocol):
@@ -155,9 +160,10 @@ class Effect:
         if not _beyond(effect, self.null, self.direction):
             numbers = self.preliminary(tables)
             reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
-            if effect.low <= self.null <= effect.high:
+            cannot_say = _around(effect, self.null)
+            if cannot_say:
                 reason += ", and the interval reaches to both sides: these runs cannot say"
-            return Judgement("not reproduced", reason, numbers)
+            return Judgement("not reproduced", reason, numbers, cannot_say)
         if self.beyond is None:
             reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
             return Judgement("reproduced", reason, [(self.label, str(effect))])
@@ -203,9 +209,10 @@ class Within:
             [f"at least {shown(self.least)}"] * math.isfinite(self.least)
             + [f"at most {shown(self.most)}"] * math.isfinite(self.most)
         )
-        numbers = [(self.label, str(value))]
         if not (value.high >= self.least and value.low <= self.most):
-            return Judgement("not reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
+            reason = f"{self.label}: {value}, where the claim is {bounds}"
+            return Judgement("not reproduced", reason, self.preliminary(tables))
+        numbers = [(self.label, str(value))]
         if self.beyond is None:
             return Judgement("reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
         beyond = _known(self.beyond_label, self.beyond, tables)
@@ -241,9 +248,10 @@ class Equivalent:
         if self.null - self.margin <= value.low and value.high <= self.null + self.margin:
             return Judgement("reproduced", f"{self.label}: {value}, within {span}", numbers)
         reason = f"{self.label}: {value}, not within {span}"
-        if value.low <= self.null <= value.high:
+        cannot_say = _around(value, self.null)
+        if cannot_say:
             reason += f"; but {shown(self.null)}, no difference at all, lies in the interval: these runs cannot say"
-        return Judgement("not reproduced", reason, numbers)
+        return Judgement("not reproduced", reason, numbers, cannot_say)
 
     def quantities(self) -> list[Quantity]:
         """The difference."""
@@ -267,10 +275,15 @@ def _beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -
     return number.high < null if direction == "falls" else number.low > null
 
 
+def _around(number: Number, null: float) -> bool:
+    """Whether the interval reaches to both sides of ``null``."""
+    return number.low <= null <= number.high
+
+
 def _behind(beyond: Number, null: float) -> str:
     """Where an interval lies that is not beyond the control: on both sides, or on the other one."""
-    if beyond.low <= null <= beyond.high:
-        return ", an interval that reaches to both sides: nothing was found beyond the control"
+    if _around(beyond, null):
+        return f", an interval that reaches to both sides of {shown(null)}: by this number the two are not told apart"
     return f", on the other side of {shown(null)}: the control shows more of it"
 
 

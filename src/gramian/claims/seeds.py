@@ -14,11 +14,17 @@ from gramian.claims.number import Number, count
 from gramian.claims.tables import MissingRowsError, Row, Tables
 from gramian.errors import UserError, unknown
 from gramian.report import statistics
-from gramian.report.statistics import Array, PairStatistic
+from gramian.report.statistics import Array, Interval, PairStatistic
 
 FINISHED = ("done", "diverged")
 UNPAIRED = "unpaired"
 """Said of a number of two arms that do not have the same seeds."""
+SHARED = "of the seeds that both have"
+"""Said of such a number that is of pairs all the same."""
+ALWAYS = "the same in every resample"
+"""Said of a number that no draw of seeds changes, so that a bootstrap finds no interval."""
+BASELINE = "dqn"
+"""The arm by whose learning differences of scores are measured."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +79,7 @@ class Measure:
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = [f"pong,{arm},{seed},500,sparsity,{value}" for arm, seed, value in
     ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.33)]]
-    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows]))
+    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows, ""]))
     >>> denser = Measure("m.csv", "pong", "gram", "sparsity", minus_arm="dqn")
     >>> print(denser.number(Tables(folder)), "|", denser.sample(Tables(folder)))
     −0.39 [−0.46, −0.33] | one game, 2 seeds, 500 agent steps
@@ -123,7 +129,7 @@ class Feature:
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = ["pong,dqn,0,done,500,8", "pong,dqn,1,done,500,9", "pong,gram,0,done,500,4", "pong,gram,1,done,500,6"]
-    >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows]))
+    >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows, ""]))
     >>> smaller = Feature("f.csv", "pong", "gram", "training_norm", minus_arm="dqn")
     >>> print(smaller.number(Tables(folder)), "|", smaller.sample(Tables(folder)))
     −4 [−10, 3] | one game, 2 seeds, 500 frames
@@ -192,10 +198,7 @@ def _welch(first: list[float], second: list[float]) -> Number:
 
 @dataclass(frozen=True)
 class Scores:
-    r"""A comparison of two arms over all games of a ``scores.csv``; intervals are stratified bootstraps over seeds.
-
-    Arms share the random numbers of a seed, so seeds are drawn, and with each the runs of both arms. Where two arms do
-    not have the same seeds in every game, the runs of each are drawn on their own.
+    r"""A comparison of two arms over all games of a ``scores.csv``.
 
     ``statistic`` is one of
 
@@ -203,19 +206,29 @@ class Scores:
     - ``improvement``: share of pairs of the same game and seed that the arm wins in ``final_score``, a mean over games;
       where seeds differ, of all pairs of the same game;
     - ``area_improvement``: the same in ``auc``;
-    - ``median``: difference of the medians over games of the mean ``human_normalised``.
+    - ``median``: difference of the medians over games of the mean ``human_normalised``;
+    - ``difference``: mean difference of ``final_score`` of pairs of the same game and seed, in percent of what DQN
+      learns in the game (`statistics.learned`), a mean over games;
+    - ``area_difference``: the same in ``auc``.
+
+    The intervals of the last two are Student's, as `statistics.student` has them; seeds that one arm lacks are left
+    out. Those of the others are stratified bootstraps over seeds: arms share the random numbers of a seed, so seeds are
+    drawn, and with each the runs of both arms. Where two arms do not have the same seeds in every game, the runs of
+    each are drawn on their own.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
     >>> folder = Path(tempfile.mkdtemp())
-    >>> rows = ["pong,dqn,0,done,2", "pong,dqn,1,done,6", "pong,gram,0,done,4", "pong,gram,1,done,8"]
-    >>> header = "game,arm,seed,state,final_score"
-    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows]))
+    >>> rows = ["pong,dqn,0,done,2,1", "pong,dqn,1,done,6,1", "pong,gram,0,done,4,1", "pong,gram,1,done,8,1"]
+    >>> header = "game,arm,seed,state,final_score,random"
+    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, ""]))
     >>> print(Scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
-    1
-    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5"]))
+    1 (the same in every resample)
+    >>> Scores("s.csv", "gram", "dqn", "difference").number(Tables(folder)).value  # 2 of the 3 above random play
+    66.66666666666667
+    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5,1", ""]))
     >>> print(Scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
     0.7 [0.0, 1.0] (unpaired)
     """
@@ -227,7 +240,7 @@ class Scores:
 
     def number(self, tables: Tables) -> Number:
         """The statistic."""
-        column, by_pairs, by_runs = self._statistic()
+        column = self._column()
         first, second = (self._scores(tables, arm, column) for arm in (self.arm, self.minus_arm))
         both = np.isfinite(first).any(0) & np.isfinite(second).any(0)
         if not both.any():
@@ -236,14 +249,18 @@ class Scores:
             )
         first, second = first[:, both], second[:, both]
         paired = np.array_equal(np.isfinite(first), np.isfinite(second))
-        function = by_pairs if paired else by_runs
+        if self.statistic in DIFFERENCES:
+            percent = 100.0 * (first - second) / self._learned(tables)[both]
+            return _number(statistics.student(percent), "" if paired else SHARED)
+        drawn = DRAWN[self.statistic]
+        function = drawn.by_pairs if paired else drawn.by_runs
         found = statistics.bootstrap_pair(function, first, second, np.random.default_rng(0), paired=paired)
-        note = "" if paired else UNPAIRED
-        return Number(float(found.estimate), float(found.low), float(found.high), note)
+        always = found.low == found.estimate == found.high
+        return _number(found, "" if paired else UNPAIRED, ALWAYS if always else "")
 
     def sample(self, tables: Tables) -> Sample:
         """Seeds, frames and games behind it: runs that have the score."""
-        column = self._statistic().column
+        column = self._column()
         arms = [
             [row for row in self._rows(tables, arm) if math.isfinite(tables.number(self.table, row, column))]
             for arm in (self.arm, self.minus_arm)
@@ -257,10 +274,16 @@ class Scores:
         seeds = [*cells.values()] or [0]
         return Sample(min(seeds), min(finished, default=0), len(games), "frames", max(seeds))
 
-    def _statistic(self) -> "Statistic":
-        if self.statistic not in STATISTICS:
-            raise unknown("statistic", self.statistic, STATISTICS)
-        return STATISTICS[self.statistic]
+    def _column(self) -> str:
+        columns = DIFFERENCES | {name: drawn.column for name, drawn in DRAWN.items()}
+        if self.statistic not in columns:
+            raise unknown("statistic", self.statistic, columns)
+        return columns[self.statistic]
+
+    def _learned(self, tables: Tables) -> Array:
+        """What DQN learns in each game of the table ``[G]``."""
+        final, random = (self._scores(tables, BASELINE, column) for column in ("final_score", "random"))
+        return statistics.learned(final, random)
 
     def _rows(self, tables: Tables, arm: str) -> list[Row]:
         rows = tables.rows(self.table)
@@ -291,17 +314,24 @@ def _median_difference(arm: Array, baseline: Array) -> Array:
     return np.asarray(statistics.median_score(arm) - statistics.median_score(baseline))
 
 
-class Statistic(NamedTuple):
-    """What is compared, and how where both arms have the same seeds, and where they do not."""
+def _number(found: Interval, *notes: str) -> Number:
+    return Number(float(found.estimate), float(found.low), float(found.high), "; ".join(filter(None, notes)))
+
+
+class Drawn(NamedTuple):
+    """What is compared, and how where both arms have the same seeds, and where they do not; seeds are drawn."""
 
     column: str
     by_pairs: PairStatistic
     by_runs: PairStatistic
 
 
-STATISTICS = {
-    "games_won": Statistic("auc", _games_won, _games_won),
-    "improvement": Statistic("final_score", statistics.paired_improvement, statistics.probability_of_improvement),
-    "area_improvement": Statistic("auc", statistics.paired_improvement, statistics.probability_of_improvement),
-    "median": Statistic("human_normalised", _median_difference, _median_difference),
+DRAWN = {
+    "games_won": Drawn("auc", _games_won, _games_won),
+    "improvement": Drawn("final_score", statistics.paired_improvement, statistics.probability_of_improvement),
+    "area_improvement": Drawn("auc", statistics.paired_improvement, statistics.probability_of_improvement),
+    "median": Drawn("human_normalised", _median_difference, _median_difference),
 }
+"""Statistics with an interval of the bootstrap."""
+DIFFERENCES = {"difference": "final_score", "area_difference": "auc"}
+"""Mean differences with Student's interval, and the column that they are of."""

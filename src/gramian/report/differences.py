@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramian.report.analysis import Analysis
-from gramian.report.statistics import Array, Interval, mean_over_runs, student
+from gramian.report.statistics import Array, Interval, learned, student
 
 FEWEST_TOGETHER = 2
 """Games; one says the same alone."""
@@ -19,10 +19,7 @@ class Differences:
     pairs: dict[str, Array]
     """Arm less the one of the same seed ``[S, G]``, NaN where one of the two is missing."""
     learned: Array
-    """What the study's baseline learns in each game ``[G]``: its mean score less that of random play.
-
-    NaN where one of the two is unknown, or nothing is learned.
-    """
+    """What the study's baseline learns in each game ``[G]``, as `statistics.learned` has it."""
 
     def seeds(self, game: int) -> int:
         """Pairs of the arm that has the most of them in a game."""
@@ -62,11 +59,9 @@ def differences(analysis: Analysis, against: str) -> Differences:
     (2.0, 2)
     """
     final, baseline = analysis.final, analysis.options.baseline
-    learned = np.full(len(analysis.games), np.nan)
-    if baseline in final:
-        learned = mean_over_runs(final[baseline]) - analysis.random
+    scale = learned(final[baseline], analysis.random) if baseline in final else np.full(len(analysis.games), np.nan)
     pairs = {arm: final[arm] - final[against] for arm in analysis.shown() if arm != against}
-    return Differences(against, pairs, np.where(learned > 0, learned, np.nan))
+    return Differences(against, pairs, scale)
 
 
 def difference_words(found: Differences, baseline: str) -> str:

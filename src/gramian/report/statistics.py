@@ -256,6 +256,32 @@ def paired_improvement(arm: Array, baseline: Array) -> Array:
     return _mean(mean_over_runs(_better(arm, baseline)))
 
 
+def learned(final: ArrayLike, random: ArrayLike) -> Array:
+    """What an arm learns in each game: its mean final score less that of random play.
+
+    Differences between arms in percent of it can be put together over games.
+
+    Parameters
+    ----------
+    final
+        Final scores ``[S, G]``, NaN where missing.
+    random
+        Score of random play ``[G]``, or the same for every run ``[S, G]``.
+
+    Returns
+    -------
+    Array
+        ``[G]``; NaN where one of the two is unknown, or nothing is learned.
+
+    Examples
+    --------
+    >>> learned([[3.0, 1.0], [5.0, 1.0]], random=[1.0, 2.0]).tolist()
+    [3.0, nan]
+    """
+    above = mean_over_runs(np.asarray(final, float) - np.asarray(random, float))
+    return np.asarray(np.where(above > 0, above, np.nan))
+
+
 def standard_error(differences: Array) -> tuple[float, float]:
     """Standard error of the mean over games of the mean over seeds of differences ``[S, G]``, and its freedom.
 
