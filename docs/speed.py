@@ -365,7 +365,7 @@ def processes() -> str:
                     f"`{name.removesuffix('-h200')}`",
                 ]
             )
-    header = ["processes", "runs", "seconds", "agent steps a second", "cores busy", "stolen by the host", "table"]
+    header = ["processes", "runs", "window, s", "agent steps a second", "cores busy", "stolen by the host", "table"]
     return table(header, lines, (6,))
 
 
