@@ -732,7 +732,7 @@ def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
     places = PLACE.findall(page)
     if odd := sorted(set(places) ^ set(made)):
         what = "a place for" if odd[0] in places else "no place for"
-        raise UserError(f"the page of results has {what} the table '{odd[0]}'; it needs one for each that is made")
+        raise UserError(f"the page has {what} the table '{odd[0]}'; it needs one for each that is made")
 
     def fill(found: re.Match[str]) -> str:
         name = found[1]

@@ -1,37 +1,513 @@
-"""Puts below the tables of contestants, ``docs/tables/training-*-cpu.md``, what is not the same for all of them.
+"""Writes the tables of ``docs/speed.md``, and a list beside its results, from the tables in ``results/speed``.
 
-A table is that of the page which ``python -m benchmarks.training --out FOLDER`` writes; the page itself may be put in
-its place. The list is that of `benchmarks.side_by_side`. Run ``python -m docs.speed`` after either has changed.
+Run it as ``python -m docs.speed`` after a result has changed, or the list in `benchmarks.side_by_side` of what is not
+the same for all contestants. In the page a table stands between two comments with its name; the text around them is
+not touched.
 """
 
-import re
+import itertools
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.contestants import CONTESTANTS
-from benchmarks.side_by_side import differences
-from gramian.deep.games import Kind
+from benchmarks.side_by_side import differences, spread
+from docs.results import Row, filled, read
+from gramian.deep.games import Kind, find_game
+from gramian.errors import UserError
 from gramian.files import replace_text
 
-TABLES: dict[Kind, Path] = {
-    kind: Path(__file__).parent / "tables" / f"training-{kind}-cpu.md" for kind in ("atari", "minatar")
+DOCS = Path(__file__).parent
+RESULTS = DOCS.parent / "results" / "speed"
+
+NOW = "e32dc27"
+"""Commit of the rows of ``h200.csv`` that the page speaks of."""
+GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": NOW}
+UPDATE_COMMIT = "c738743"
+STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
+"""Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
+FIGURE_RUNS = 9
+"""Of the paper's figure of Seaquest."""
+START_S, LEAST_S = 180, 100
+"""Of the runs in several processes: their start does not count, nor do shorter stretches."""
+RUNS_OF = {
+    "parts-h200": {processes: 4 * processes for processes in range(1, 8)},
+    "games-h200": {5: 23, 4: 18, 3: 13, 1: 5},
+}
+"""Runs of so many processes at work; `results/speed/README.md` says which."""
+
+
+def rows(name: str, /, **wanted: object) -> list[Row]:
+    """Rows of a table of the results, with these cells.
+
+    Raises
+    ------
+    UserError
+        If there are none.
+    """
+    path = RESULTS / f"{name}.csv"
+    found = [row for row in read(path) if all(row[key] == str(value) for key, value in wanted.items())]
+    if not found:
+        cells = ", ".join(f"{key} {value}" for key, value in wanted.items())
+        raise UserError(f"'{path}' {f'has no row with {cells}' if path.exists() else 'is not there'}")
+    return found
+
+
+def row(name: str, /, **wanted: object) -> Row:
+    """The one row of a table with these cells."""
+    found = rows(name, **wanted)
+    if len(found) > 1:
+        raise UserError(f"'{RESULTS / name}.csv' has {len(found)} rows where one is needed: {wanted}")
+    return found[0]
+
+
+def printed(name: str) -> float:
+    """A value of which only what was printed is kept."""
+    return float(row("printed", name=name)["value"])
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]], words: Sequence[int] = (0,)) -> str:
+    """Markdown, columns of words to the left and the others to the right.
+
+    Examples
+    --------
+    >>> print(table(["piece", "µs"], [["act", "277"]]), end="")
+    | piece | µs |
+    | --- | ---: |
+    | act | 277 |
+    """
+    marks = ["---" if at in words else "---:" for at in range(len(header))]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (header, marks, *lines))
+
+
+def whole(value: float | str) -> str:
+    """A number without places, thousands apart.
+
+    Examples
+    --------
+    >>> whole("10611.4")
+    '10,611'
+    """
+    return f"{float(value):,.0f}"
+
+
+def percent(share: float) -> str:
+    """A share.
+
+    Examples
+    --------
+    >>> percent(0.971)
+    '97 %'
+    """
+    return f"{100 * share:.0f} %"
+
+
+def ranged(found: Row, name: str, unit: str = "") -> str:
+    """A value with the least and the most in brackets, as they were printed."""
+    cells = (found[f"{name}{end}{unit}"] for end in ("", "_least", "_most"))
+    value, least, most = (f"{int(cell):,}" if cell.isdigit() else cell for cell in cells)
+    return f"{value} ({least}–{most})"
+
+
+def rate(found: Row) -> float:
+    """Agent steps a second of one reading."""
+    return float(found["agent_steps"]) / float(found["seconds"])
+
+
+def mean_rate(name: str) -> float:
+    """Agent steps a second over all intervals of a table."""
+    found = rows(name)
+    return sum(int(line["agent_steps"]) for line in found) / sum(float(line["seconds"]) for line in found)
+
+
+def days(agent_steps_per_second: float) -> float:
+    """What the paper's Atari study takes."""
+    return STUDY_RUNS * RUN_AGENT_STEPS / agent_steps_per_second / 86_400
+
+
+def on_cpu(kind: Kind, contestant: str, runs: int = 1) -> list[Row]:
+    """Repeats of one contestant on two cores."""
+    return rows(f"{kind}-cpu", contestant=contestant, runs=runs)
+
+
+def times_sb3(kind: Kind, contestant: str, runs: int = 1) -> list[float]:
+    """Rates in units of one process of Stable-Baselines3, taken within a repeat."""
+    pairs = zip(on_cpu(kind, contestant, runs), on_cpu(kind, "sb3"), strict=True)
+    return [rate(mine) / rate(theirs) for mine, theirs in pairs]
+
+
+def peak(found: Sequence[Row]) -> float:
+    """Bytes of all processes at the last repeat."""
+    return float(found[-1]["peak_rss_bytes"])
+
+
+def contestants(kind: Kind) -> str:
+    """Contestants on two cores: rates, processor time and memory."""
+    lines = []
+    for name, runs in dict.fromkeys((found["contestant"], int(found["runs"])) for found in rows(f"{kind}-cpu")):
+        found = on_cpu(kind, name, runs)
+        entry, processes = CONTESTANTS[name], int(found[0]["processes"])
+        cpu_us = statistics.median(1e6 * float(one["cpu_seconds"]) / int(one["agent_steps"]) for one in found)
+        lines.append(
+            [
+                entry.title + (f", {processes} processes" if processes > 1 else ""),
+                str(runs),
+                found[0]["torch_threads"] if entry.learns else "–",
+                spread([rate(one) for one in found], 0),
+                spread(times_sb3(kind, name, runs), 2),
+                whole(cpu_us),
+                f"{peak(found) / 1e9:.2f} GB",
+            ]
+        )
+    columns = ["torch threads", "agent steps/s", "× SB3, one process", "CPU µs a step", "peak memory"]
+    return table(["contestant", "runs", *columns], lines)
+
+
+def not_the_same() -> str:
+    """What is not the same for all contestants: what holds for both kinds of games, then the others."""
+    notes: dict[Kind, list[str]] = {}
+    for kind in ("minatar", "atari"):
+        found = rows(f"{kind}-cpu")
+        processes = any(int(one["processes"]) > 1 for one in found)
+        names = {one["contestant"] for one in found}
+        notes[kind] = [
+            line.removeprefix("- ")
+            for line in differences(names, kind, opencv=True, processes=processes)
+            if line.startswith("- ")
+        ]
+    both = [note for note in notes["minatar"] if note in notes["atari"]]
+    titles: dict[Kind, str] = {"minatar": "MinAtar", "atari": "Atari"}
+    others = [
+        note if titles[kind] in note else f"{titles[kind]}: {note}"
+        for kind, found in notes.items()
+        for note in found
+        if note not in both
+    ]
+    return "".join(f"- {note}\n" for note in [*both, *others])
+
+
+def loop(envs_per_run: int) -> Row:
+    """The row of 12 runs on one H200."""
+    return row("h200", commit=NOW, runs=12, envs_per_run=envs_per_run)
+
+
+def loop_share(envs_per_run: int) -> float:
+    """Its rate over that of the vector environment that was stepped after it."""
+    found = loop(envs_per_run)
+    return float(found["loop_agent_steps_per_s"]) / float(found["bare_agent_steps_per_s"])
+
+
+def on_one_gpu() -> str:
+    """The training loop of 12 runs beside its environments and ale-py's."""
+    found = [loop(1), loop(8)]
+    lines = [
+        [title, *(whole(one[f"{column}_agent_steps_per_s"]) for one in found)]
+        for title, column in (
+            ("whole training loop", "loop"),
+            ("its environments alone", "environments"),
+            ("ale-py's `AtariVectorEnv` alone, as many environments", "bare"),
+        )
+    ]
+    lines.append(["the loop's share of it", percent(loop_share(1)), percent(loop_share(8))])
+    return table(["agent steps a second", "one environment a run", "eight environments a run"], lines)
+
+
+def step() -> str:
+    """Where the host spends a step of 12 environments."""
+    found = {name: float(cell) for name, cell in loop(1).items() if name.endswith("_us")}
+    halves = found["gpu_act_us"] / 2
+    learner = f"{whole(found['gpu_learn_us'])} + {whole(found['gpu_draw_us'])} µs of GPU work"
+    pieces = [
+        ("`recv`", found["recv_us"], "the environments; nothing else is waited for here"),
+        ("`act`", found["act_us"], f"two halves of the runs, {halves:.0f} µs of GPU work each"),
+        ("`observe`", found["observe_us"], "for each half a copy to the GPU and a launch"),
+        ("`send`", found["send_us"], "a byte to each process"),
+        ("`learn`, `draw`", found["learn_us"] + found["draw_us"], f"launches of {learner}, one step in four"),
+        ("rest", found["other_us"], "Python"),
+    ]  # fmt: skip
+    lines = [[name, whole(us), what] for name, us, what in pieces]
+    lines.append(["**a step**", f"**{whole(sum(us for _, us, _ in pieces))}**", ""])
+    return table(["piece", "µs", "what it is"], lines, (0, 2))
+
+
+Pair = tuple[list[float], list[float]]
+"""Microseconds of the updates with `dqn` and with `gram`, in turn."""
+
+
+def pair(name: str, gram: str = "gram", **wanted: object) -> Pair:
+    """Updates of a table that has a row for each of them."""
+    found = rows(name, **wanted)
+    dqn, other = ([float(one["microseconds"]) for one in found if one["arm"] == arm] for arm in ("dqn", gram))
+    return dqn, other
+
+
+def older_pair(**wanted: object) -> Pair:
+    """Updates of the older table, which has a row for each pair."""
+    found = rows("penalty-h200", **wanted)
+    return [float(one["dqn_us"]) for one in found], [float(one["gram_us"]) for one in found]
+
+
+def ratio(found: Pair) -> str:
+    """Median, least and most of the ratios."""
+    return spread([gram / dqn for dqn, gram in zip(*found, strict=True)], 3)
+
+
+def penalty() -> str:
+    """What an update costs with the penalty."""
+    lines = []
+    for runs in (12, 1):
+        found = [
+            (UPDATE_COMMIT, "yes", pair("update-h200", commit=UPDATE_COMMIT, runs=runs)),
+            ("52be9f7", "yes", older_pair(runs=runs, tf32="yes")),
+            ("52be9f7", "no", older_pair(runs=runs, tf32="no")),
+        ]
+        lines += [
+            [str(runs), tf32, commit, whole(statistics.median(one[0])), ratio(one)] for commit, tf32, one in found
+        ]
+    return table(["runs", "TF32", "commit", "`dqn`, µs", "`gram` / `dqn`"], lines, (1, 2))
+
+
+def forms() -> str:
+    """What was tried to make the penalty of one run cheaper."""
+    beside = "beside the target network"
+    found = {
+        "plain operations, compiled with the rest: what is used": pair("update-h200", commit=UPDATE_COMMIT, runs=1),
+        "the same, in the order in which they are written": pair(
+            "arrangements-h200", arrangement="in their own order", runs=1
+        ),
+        "the same, before the target network's pass": pair(
+            "arrangements-h200", "gram in line", arrangement=beside, runs=1
+        ),
+        "beside that pass, on a second stream": pair("arrangements-h200", arrangement=beside, runs=1),
+        "one kernel (Triton), steps of 128 features, each centred by a sum over the samples": pair(
+            "update-h200", commit="c9cda0e", runs=1
+        ),
+        "one kernel (Triton), centred by the first sample, the features split over four warps": pair(
+            "update-h200", commit="75003f0", runs=1
+        ),
+    }
+    lines = [[form, *(whole(statistics.median(us)) for us in one), ratio(one)] for form, one in found.items()]
+    return table(["form", "`dqn`, µs", "`gram`, µs", "`gram` / `dqn`"], lines)
+
+
+def shares(runs: int) -> list[float]:
+    """The loop's rates over the emulator's, as the runs grow.
+
+    The first reading of the emulator in a process had the start of CUDA in its clock: it counts with the seconds of
+    the shortest one.
+    """
+    mine, alone = (rows("scaling-h200", contestant=name, runs=runs) for name in ("gramian", "emulator"))
+    seconds = min(float(one["seconds"]) for one in alone)
+    return [rate(one) / (int(other["agent_steps"]) / seconds) for one, other in zip(mine, alone, strict=True)]
+
+
+def growth() -> str:
+    """Rates as runs and cores grow."""
+    lines = []
+    for runs in dict.fromkeys(int(one["runs"]) for one in rows("scaling-h200")):
+        found = rows("scaling-h200", contestant="gramian", runs=runs)
+        rates = spread([rate(one) for one in found], 0)
+        share = percent(statistics.median(shares(runs)))
+        sizes = [whole(found[0][column]) for column in ("runs", "cores", "capacity")]
+        lines.append([*sizes, rates, share, GROWTH_COMMITS["scaling-h200"]])
+    for one in rows("cores-h200"):
+        rates = f"{whole(one['agent_steps_per_s'])} ({whole(one['least'])}–{whole(one['most'])})"
+        share = percent(float(one["share_of_emulator"]) / 100)
+        sizes = [whole(one[column]) for column in ("runs", "cores", "capacity")]
+        lines.append([*sizes, rates, share, GROWTH_COMMITS["cores-h200"]])
+    header = ["runs", "cores", "replay of a run", "agent steps a second", "share of the emulator", "commit"]
+    return table(header, lines, (5,))
+
+
+def million() -> float:
+    """Agent steps a second of 15 runs with replays of a million, in a few seconds."""
+    return float(row("h200", commit=NOW, runs=15)["loop_agent_steps_per_s"])
+
+
+def bill() -> str:
+    """What the paper's Atari study takes."""
+    found = [
+        ("100,000", "54", mean_rate("steady-h200"), "five minutes, `steady-h200.csv`"),
+        ("250,000", "20, in five processes", mean_rate("processes-h200"), "17 minutes, `processes-h200.csv`"),
+        ("1,000,000, the preset's", "15, preset `dopamine`", million(), "four seconds, `h200.csv`"),
+        ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
+         "14 minutes beside other guests of the host, `memory-h200.csv`"),
+    ]  # fmt: skip
+    lines = [[replay, runs, whole(value), source, f"{days(value):.2f}"] for replay, runs, value, source in found]
+    return table(["replay of a run", "runs at once", "agent steps a second", "from", "days"], lines, (1, 3))
+
+
+def processes() -> str:
+    """Rates of runs that are spread over several processes."""
+    intervals = rows("processes-h200")
+    window = f"{intervals[0]['elapsed_s']}–{intervals[-1]['elapsed_s']}"
+    lines = [["5", intervals[0]["runs"], window, whole(mean_rate("processes-h200")), "–", "–", "`processes`"]]
+    for name, runs_of in RUNS_OF.items():
+        late = [one for one in rows(name) if float(one["elapsed_s"]) >= START_S]
+        for count, group in itertools.groupby(late, key=lambda one: int(one["processes"])):
+            stretch = list(group)
+            begin, end = (int(stretch[at]["elapsed_s"]) for at in (0, -1))
+            if end - begin < LEAST_S:
+                continue
+            steps = int(stretch[-1]["agent_steps"]) - int(stretch[0]["agent_steps"])
+            cores = [
+                statistics.mean(float(one[column]) for one in stretch) for column in ("cores_busy", "cores_stolen")
+            ]
+            lines.append(
+                [
+                    str(count),
+                    str(runs_of[count]),
+                    f"{begin}–{end}",
+                    whole(steps / (end - begin)),
+                    percent(cores[0]),
+                    f"{100 * cores[1]:.1f} %",
+                    f"`{name.removesuffix('-h200')}`",
+                ]
+            )
+    header = ["processes", "runs", "window, s", "agent steps a second", "cores busy", "stolen by the host", "table"]
+    return table(header, lines, (6,))
+
+
+def minatar() -> str:
+    """MinAtar populations on one GPU, alone and five at once."""
+    found = rows("minatar-h200")
+    lines = []
+    for game in dict.fromkeys(one["game"] for one in found):
+        cells = [find_game(game).title.removeprefix("MinAtar ")]
+        for at_once, mps in (("1", "no"), ("5", "no"), ("5", "yes")):
+            rates = [
+                one["agent_steps_per_s"]
+                for one in found
+                if (one["game"], one["at_once"], one["mps"]) == (game, at_once, mps)
+            ]
+            cells.append(whole(rates[0]) if rates else "–")
+        lines.append(cells)
+    return table(["66 runs of", "alone", "one of five", "one of five, with MPS"], lines)
+
+
+def patience() -> str:
+    """What it brings to wait awake."""
+    lines = [
+        [
+            one["consoles"],
+            one["processes"],
+            ranged(one, "asleep", "_us"),
+            ranged(one, "awake", "_us"),
+            ranged(one, "ratio"),
+        ]
+        for one in rows("patience-cpu")
+    ]
+    return table(["consoles", "processes", "asleep", "awake", "awake / asleep"], lines, ())
+
+
+def update_on_cpu() -> str:
+    """Where an update of an Atari run spends its time on a CPU."""
+    lines = [[one["piece"], one["ms"], one["giga_operations_per_s"] or "–"] for one in rows("update-cpu")]
+    return table(["piece", "ms", "10⁹ operations a second"], lines)
+
+
+def aims() -> str:
+    """Every aim, and what is reached."""
+    fast = float(loop(8)["loop_agent_steps_per_s"])
+    fastest = printed("prototype-emulator-96")
+    dqn, gram = (statistics.median(us) for us in pair("update-h200", commit=UPDATE_COMMIT, runs=1))
+    ratios = [
+        statistics.median(
+            one / other
+            for other, one in zip(*pair("update-h200", commit=UPDATE_COMMIT, runs=runs), strict=True)
+        )
+        for runs in (12, 1)
+    ]  # fmt: skip
+    nine = statistics.median(rate(one) for one in rows("scaling-h200", contestant="gramian", runs=FIGURE_RUNS))
+    figure = FIGURE_RUNS * RUN_AGENT_STEPS
+    older = float(row("cores-h200", cores=16)["share_of_emulator"]) / 100
+    in_turn = f"{100 * older:.0f} and {percent(statistics.median(shares(FIGURE_RUNS)))}"
+    memory = peak(on_cpu("atari", "gramian")) / peak(on_cpu("atari", "sb3"))
+    found = [
+        (
+            "one H200, 12 runs of a game with eight environments each: the training loop at 90 % of ale-py's vector "
+            "environment alone",
+            f"[{percent(loop_share(8))}](#on-one-h200) by one reading, {percent(fast / printed('emulator-96'))} by "
+            f"another, and {percent(fast / fastest)} of the fastest that the vector environment was seen at: open",
+        ),
+        (
+            "the same with one environment a run, 75 %",
+            f"{percent(loop_share(1))}, one reading; [{in_turn}](#as-the-work-grows) with nine runs, measured in turn",
+        ),
+        (
+            "`gram` at most 3 % dearer than `dqn` an update",
+            f"[12 runs: {100 * (1 - ratios[0]):.1f} % cheaper; one run: {100 * (ratios[1] - 1):.1f} %]"
+            f"(#what-the-penalty-costs), missed by {gram - 1.03 * dqn:.0f} µs",
+        ),
+        (
+            "first update at most 20 s after the start, compiled before",
+            f"[{printed('first-update-warm'):.0f} s](#start), imports and the CUDA context not counted",
+        ),
+        (
+            "no growth of memory",
+            "[none after the first checkpoint](#memory), 18 minutes on the GPU and an hour on a CPU",
+        ),
+        (
+            f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
+            f"[{days(mean_rate('steady-h200')):.1f} days](#as-the-work-grows) with replays of 100,000 transitions; "
+            f"with the preset's million {days(million()):.1f} by a few seconds, "
+            f"{days(mean_rate('memory-h200')):.1f} on a busy host",
+        ),
+        (
+            f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
+            f"{figure / nine / 3600:.1f} hours, with the preset; {figure / fast / 60:.0f} minutes if nine runs with "
+            "eight environments each had the rate of twelve",
+        ),
+        (
+            "two CPU cores: Atari at twice the speed of Stable-Baselines3, with half its memory",
+            f"[{statistics.median(times_sb3('atari', 'gramian')):.2f} times](#on-two-cpu-cores), missed; {memory:.2f} "
+            "of its memory",
+        ),
+        (
+            "MinAtar at three times its speed",
+            f"{statistics.median(times_sb3('minatar', 'gramian')):.1f} times; four runs at once "
+            f"{statistics.median(times_sb3('minatar', 'gramian', 4)):.1f} times one process of it",
+        ),
+        (
+            "fast, and it still learns",
+            "plain DQN is not told apart from Dopamine's over the first one to four million frames of "
+            "[six games](results.md#does-the-engine-learn)",
+        ),
+    ]
+    return table(["aim", "reached"], found, (0, 1))
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "aims": aims,
+    "minatar-cpu": lambda: contestants("minatar"),
+    "atari-cpu": lambda: contestants("atari"),
+    "loop": on_one_gpu,
+    "step": step,
+    "penalty": penalty,
+    "growth": growth,
+    "bill": bill,
+    "processes": processes,
+    "minatar": minatar,
+    "forms": forms,
+    "update-cpu": update_on_cpu,
+    "patience": patience,
 }
 
 
-def with_differences(text: str, kind: Kind) -> str:
-    """The first table of a text, and below it the list for the contestants that stand in it."""
-    lines = text.splitlines()
-    first = next(at for at, line in enumerate(lines) if line.startswith("| contestant |"))
-    rows = lines[first : next((at for at in range(first, len(lines)) if not lines[at].startswith("|")), len(lines))]
-    titles = [row.split("|")[1].strip() for row in rows[2:]]
-    contestants = [
-        name
-        for name, entry in CONTESTANTS.items()
-        if entry.title in (re.sub(r", \d+ processes$", "", t) for t in titles)
-    ]
-    processes = any(title.endswith(" processes") for title in titles)
-    return "\n".join([*rows, "", *differences(contestants, kind, opencv=True, processes=processes)]) + "\n"
+NOTES: dict[str, Callable[[], str]] = {"not-the-same": not_the_same}
+"""Lists beside the results."""
+
+
+def main() -> None:
+    """Write every table."""
+    for page, made in ((DOCS / "speed.md", TABLES), (RESULTS / "README.md", NOTES)):
+        replace_text(page, filled(page.read_text(encoding="utf-8"), made))
 
 
 if __name__ == "__main__":
-    for kind, path in TABLES.items():
-        replace_text(path, with_differences(path.read_text(encoding="utf-8"), kind))
+    try:
+        main()
+    except UserError as error:
+        print(f"speed.py: {error}", file=sys.stderr)
+        sys.exit(2)
