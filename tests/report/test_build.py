@@ -115,6 +115,17 @@ def test_markdown_rows_have_as_many_cells_as_the_heading(hostile_report, small_r
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
 
 
+def test_the_scores_of_the_page_have_their_intervals_below_them(small_report):
+    page = (small_report / "index.html").read_text()
+    section = page[page.index('<section id="scores"') :].split("</section>")[0]
+    cells = re.findall(r"<td data-value=[^>]*><span>([^<]*)</span> <span class=\"ends\">\[([^<]*)\]</span>", section)
+    assert len(cells) == 3 * 3
+    for mean, ends in cells:
+        low, high = (float(end.replace(",", "")) for end in ends.split(", "))
+        assert low <= float(mean.replace(",", "")) <= high
+    assert "±" not in section
+
+
 def test_the_tables_say_what_to_read_with_care(small_report):
     assert "At most 3 seeds a cell" in (small_report / "table.md").read_text()
     assert "% At most 3 seeds a cell" in (small_report / "table.tex").read_text()

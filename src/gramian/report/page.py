@@ -253,19 +253,20 @@ first table"></div>
         sorting = "" if self.figures else "A heading sorts. "
         body = ""
         for row in table.rows:
-            best = max((mean for mean in row.means if not _nan(mean)), default=None)
+            best = max((score.mean for score in row.scores if not _nan(score.mean)), default=None)
             cells = [f'<td data-value="{value}">{number(value)}</td>' for value in row.reference]
             cells += [
-                f'<td data-value="{mean}"{class_of("best" if mean == best and len(row.means) > 1 else "")}>'
-                f"{score_text(mean, spread, runs)}</td>"
-                for mean, spread, runs in zip(row.means, row.spreads, row.runs, strict=True)
+                f'<td data-value="{score.mean}"'
+                f"{class_of('best' if score.mean == best and len(row.scores) > 1 else '')}>"
+                f"{_two_lines(score_text(score, counted_elsewhere=bool(table.seeds)))}</td>"
+                for score in row.scores
             ]
             cells += [f'<td class="theirs" data-value="{value}">{number(value)}</td>' for value in row.published]
             body += f'<tr><th scope="row">{escape(row.game)}</th>{"".join(cells)}</tr>'
         foot = ""
         for name, own, theirs in table.summary:
             empty = "<td></td>" * len(table.references)
-            cells = [f"<td>{escape(text)}</td>" for text in own]
+            cells = [f"<td>{_two_lines(text)}</td>" for text in own]
             cells += [f'<td class="theirs">{escape(text)}</td>' for text in theirs]
             foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
         return f"""
@@ -415,6 +416,13 @@ def _p(value: float, games: int) -> str:
     if not games:
         return "–"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _two_lines(text: str) -> str:
+    """A number with its interval below it, so that a column is as narrow as one of the two."""
+    estimate, bracket, ends = text.partition(" [")
+    below = f' <span class="ends">{escape("[" + ends)}</span>' if bracket else ""
+    return f"<span>{escape(estimate)}</span>{below}"
 
 
 def _nan(value: float) -> bool:
