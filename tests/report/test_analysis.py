@@ -262,7 +262,7 @@ def test_a_game_with_one_seed_takes_the_interval_from_its_aggregates_and_the_cau
     assert np.isfinite(analysis.aggregates["dqn"].median.low)
     assert np.isnan(analysis.comparisons["gram"].improvement.low)
     assert np.isfinite(analysis.comparisons["gram"].gain.low).tolist() == [False, True]  # Breakout, Pong
-    assert any("nor for an aggregate or a P(improvement) that it is part of" in said for said in analysis.cautions)
+    assert any("nor for an aggregate or a share of pairs won that it is part of" in said for said in analysis.cautions)
 
 
 def test_a_diverged_run_that_cannot_be_scored_is_not_said_to_count_as_random_play():

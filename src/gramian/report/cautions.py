@@ -80,7 +80,7 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
             alone = int((counts == 1).sum())
             said.append(
                 f"{_plural(alone, 'cell')} (game and arm) with one finished seed: its spread is unknown, so that no "
-                "interval is given there, nor for an aggregate or a P(improvement) that it is part of."
+                "interval is given there, nor for an aggregate or a share of pairs won that it is part of."
             )
         if statistics.FEWEST_SEEDS <= scored.max() < statistics.FEW_SEEDS:
             said.append(

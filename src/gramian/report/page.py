@@ -142,14 +142,12 @@ class Page:
             html += table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
         if analysis.comparisons:
             headings = [
-                "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "P(improvement)", "pairs",
-                "pairs won",
+                "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "pairs", "pairs won",
             ]  # fmt: skip
             rows = [
                 [
                     arm, str(c.games), count_text(c.final), _p(c.final_p, c.games), count_text(c.auc),
-                    _p(c.auc_p, c.games),
-                    interval_text(c.improvement), str(c.pairs), interval_text(c.paired_improvement),
+                    _p(c.auc_p, c.games), str(c.pairs), interval_text(c.paired_improvement),
                 ]
                 for arm, c in analysis.comparisons.items()
             ]  # fmt: skip
@@ -209,7 +207,7 @@ class Page:
                 "median-and-iqm": f"median and IQM over {games}, human-normalised ({self.analysis.options.human})",
                 "profiles": "performance profiles: share of runs whose final score is above τ",
             }
-            return pictures(self.figures, shown)
+            return pictures(self.figures, shown) + self._improvement()
         return f"""
 <p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
 <div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
@@ -219,7 +217,20 @@ class Page:
 first table"></div>
 <h3>Performance profile</h3>
 <p class="quiet small">Share of runs whose final score is above τ: a curve that lies higher is better.</p>
-<div id="profile-figure" class="figure" role="img" aria-label="Performance profiles"></div>"""
+<div id="profile-figure" class="figure" role="img" aria-label="Performance profiles"></div>
+{self._improvement()}"""
+
+    def _improvement(self) -> str:
+        """The comparison of two arms that rliable has: any run with any other, whatever their seeds."""
+        rows = [[arm, interval_text(c.improvement)] for arm, c in self.analysis.comparisons.items() if c.games]
+        if not rows:
+            return ""
+        said = (
+            f"Any run of the arm with any of {escape(self.analysis.options.baseline)} in the same game, whatever their "
+            "seeds; those of the same seed are compared in the first section."
+        )
+        found = table(["arm", "P(improvement)"], rows, "", "words")
+        return f'<h3>Probability of improvement</h3><p class="quiet small">{said}</p>{found}'
 
     def _gains(self) -> str:
         analysis = self.analysis
@@ -380,7 +391,10 @@ features. Features that do not vary are left out.</p>
             ("median, mean", "over games, of the mean over runs"),
             ("IQM", "mean of the middle half of all runs of all games"),
             ("optimality gap", "1 − mean of min(score, 1): what is missing to the human score"),
-            ("P(improvement)", "probability that a run of the arm beats one of the baseline, a mean over games"),
+            (
+                "P(improvement)",
+                "probability that a run of the arm beats one of the baseline, whatever their seeds; a mean over games",
+            ),
             ("pairs won", "share of pairs of the same seed that the arm wins, ties a half; a mean over the games"),
             ("p", "two-sided sign test over games, ties left out; games are no random sample: read it as a yardstick"),
             (
@@ -407,9 +421,19 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
         return f"<strong>{escape(arm)}</strong>: no game yet with finished runs of it and of {baseline}."
     return (
         f"<strong>{escape(arm)}</strong> against {baseline}: higher final score in {comparison.final.wins} of "
-        f"{counted(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats "
-        f"one of {baseline} with probability {interval_text(comparison.improvement)}."
+        f"{counted(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; "
+        f"{_won(comparison, baseline)}."
     )
+
+
+def _won(comparison: Comparison, baseline: str) -> str:
+    """How sure the higher scores are: by pairs of the same seed, and without any by all runs."""
+    if not comparison.pairs:
+        sure = interval_text(comparison.improvement)
+        return f"there are no pairs of the same seed; a run of it beats one of {baseline} with probability {sure}"
+    share, low, high = (100.0 * float(end) for end in comparison.paired_improvement)
+    ends = "" if _nan(low) else f" [{low:.0f}, {high:.0f}]"
+    return f"it wins {share:.0f} %{ends} of {counted(comparison.pairs, 'pair')} of the same game and seed"
 
 
 def _p(value: float, games: int) -> str:
