@@ -17,7 +17,7 @@ from gramian.report.dynamics import Dynamics, Growths
 from gramian.report.html import class_of, counted, definitions, table
 from gramian.report.kappa_section import kappa_section
 from gramian.report.payload import gain_sentence, payload, script_json
-from gramian.report.protocol import provenance_table, settings_table
+from gramian.report.protocol import commands, provenance_table, settings_table
 from gramian.report.representation import Representation
 from gramian.report.section import Section
 from gramian.report.small import feature_pictures, pictures, representation_pictures
@@ -351,7 +351,7 @@ features. Features that do not vary are left out.</p>
             ("preset", ", ".join(sorted(runs["preset"].unique().to_list()))),
             *provenance_table(self.study),
         ]
-        html = definitions(facts)
+        html = definitions(facts) + self._commands()
         if analysis.missing.height:
             shown = analysis.missing.head(MOST_MISSING)
             rows = [
@@ -372,6 +372,15 @@ features. Features that do not vary are left out.</p>
                  for row in runs.sort("game", "arm", "seed").head(MOST_MISSING).iter_rows(named=True)]  # fmt: skip
         listed = table(["run", "game", "arm", "seed", "state"], names, "", "words", "deep")
         return html + f"<details><summary>Runs</summary>{listed}</details>"
+
+    def _commands(self) -> str:
+        """All of them: they are what makes the study repeatable."""
+        found = commands(self.study)
+        if not found:
+            return ""
+        rows = [[command, f"{runs:,}"] for command, runs in found]
+        listed = table(["command", "runs"], rows, "", "words", "deep")
+        return f"<details open><summary>{counted(len(found), 'command')}</summary>{listed}</details>"
 
     def _method(self) -> str:
         analysis, options = self.analysis, self.analysis.options
