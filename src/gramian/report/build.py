@@ -1,6 +1,7 @@
 """From the folder of a study to its report."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gramian.errors import UserError
@@ -11,7 +12,7 @@ from gramian.report.dynamics import dynamics, growths
 from gramian.report.features import feature_table
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
-from gramian.report.representation import find_analysis, read_representation
+from gramian.report.representation import ANALYSIS, analyses_nearby, find_analysis, read_representation
 from gramian.report.section import Section
 from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
@@ -30,6 +31,7 @@ def build(
     before: Sequence[Section] = (),
     after: Sequence[Section] = (),
     small: bool = False,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Path:
     """Write the report of a study: a page, figures, tables and every run's scores.
 
@@ -50,6 +52,8 @@ def build(
         Further sections of the page, before those of the study and after its results.
     small
         Whether the page is without scripts, its figures as pictures in it.
+    warn
+        Told, in a line each, of what the report has not and its reader might look for.
 
     Returns
     -------
@@ -83,6 +87,8 @@ def build(
     analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
     cells = set(study.runs.select("game", "arm").iter_rows())
     representation = None if analyzed is None else read_representation(analyzed, cells)
+    if analyzed is None and (nearby := analyses_nearby(Path(folder))):
+        warn(_not_looked_into(Path(folder), nearby))
     if analyzed is not None:
         read_dynamics(analyzed / "dynamics.csv")  # the figures' alone; damage is said before anything is written
     target = output_folder(out)
@@ -118,3 +124,11 @@ def build(
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot write the report to '{target}': {reason}") from error
     return target / "index.html"
+
+
+def _not_looked_into(folder: Path, nearby: Sequence[Path]) -> str:
+    others = ", ".join(f"'{path}'" for path in nearby)
+    return (
+        f"the report has no trained features: there is no analysis in '{folder / ANALYSIS}', but in {others}; "
+        "name it with --analysis, or report its study"
+    )

@@ -76,6 +76,7 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     _check(whole, root, target)
     parts = _parts(whole, root)
     plans = plan_paths(root)
+    analyzed = tables.is_analysis(root / ANALYSIS)
     _remove_leftovers(target)
     with (
         _new_folder(target) as folder,
@@ -87,7 +88,7 @@ def write_export(study: str | Path, out: str | Path) -> Study:
             _write_part(output_folder(staged / place), part, root / place)
         for plan in plans:
             _write_plan(output_folder(staged / plan.parent.relative_to(root)), plan)
-        if (root / ANALYSIS / "measures.csv").exists():
+        if analyzed:
             _write_analysis(output_folder(staged / ANALYSIS), root / ANALYSIS)
         if not _same(read_study(staged), whole, staged, root):
             raise WorkFailed(f"the export of '{root}' is not read back as it was written; nothing is left of it")
