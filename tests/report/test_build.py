@@ -205,6 +205,23 @@ def test_without_pairs_the_summary_compares_all_runs(tmp_path):
     assert "there are no pairs of the same seed; a run of it beats one of dqn with probability 1.000 [" in summary
 
 
+def test_a_report_that_mixes_presets_says_so_on_the_terminal_and_on_the_page(tmp_path, capsys):
+    generator = np.random.default_rng(0)
+    for part, game in (("a", "Pong"), ("b", "Alien")):
+        write_study(tmp_path / part, games=[game], seeds=1, episodes=20, metric_rows=0, generator=generator)
+    options = ReportOptions(folder=tmp_path, out=tmp_path / "report", replicates=100)
+    assert report_command(options) == 0
+    assert "mixed" not in capsys.readouterr().err
+    for path in (tmp_path / "b").rglob("config.toml"):
+        path.write_text(path.read_text().replace('preset = "author"', 'preset = "other"'))
+    assert report_command(options) == 0
+    said = "Runs of different presets are mixed: author, other."
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"gramian: {said[:-1]}; name the folder of one study, unless that is meant"
+    )
+    assert said in (tmp_path / "report" / "index.html").read_text()
+
+
 def test_a_report_on_points_does_not_speak_of_the_last_100_episodes(tmp_path):
     rows = "".join(f"{arm},mine,{s},{at},{at}\n" for arm in ("dqn", "a") for s in (0, 1) for at in (1, 2))
     (tmp_path / "theirs.csv").write_text("arm,game,seed,frames,return\n" + rows)

@@ -7,6 +7,7 @@ from pathlib import Path
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
+from gramian.report.cautions import about_presets
 from gramian.report.control import control_section
 from gramian.report.dynamics import dynamics, growths
 from gramian.report.features import feature_table
@@ -53,7 +54,8 @@ def build(
     small
         Whether the page is without scripts, its figures as pictures in it.
     warn
-        Told, in a line each, of what the report has not and its reader might look for.
+        Told, in a line each, what may not have been meant: runs of different presets in one report, or an analysis
+        that is not where it is looked for.
 
     Returns
     -------
@@ -87,6 +89,8 @@ def build(
     analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
     cells = set(study.runs.select("game", "arm").iter_rows())
     representation = None if analyzed is None else read_representation(analyzed, cells)
+    if mixed := about_presets(study):
+        warn(f"{mixed.removesuffix('.')}; name the folder of one study, unless that is meant")
     if analyzed is None and (nearby := analyses_nearby(Path(folder))):
         warn(_not_looked_into(Path(folder), nearby))
     if analyzed is not None:
