@@ -9,6 +9,7 @@ from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
+from gramian.report.earlier import LIST
 from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
@@ -20,7 +21,7 @@ FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "differe
 
 def test_a_report_is_a_page_figures_and_tables(small_report):
     assert {path.name for path in small_report.iterdir()} == {
-        "index.html", "figures", "features.csv", "scores.csv", "table.md", "table.tex",
+        "index.html", "figures", "features.csv", "scores.csv", "table.md", "table.tex", LIST,
     }  # fmt: skip
     assert {path.name for path in (small_report / "figures").iterdir()} == {
         f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")

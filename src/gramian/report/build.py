@@ -10,6 +10,7 @@ from gramian.report.analysis import Options, analyse
 from gramian.report.cautions import about_presets
 from gramian.report.control import control_section
 from gramian.report.dynamics import dynamics, growths
+from gramian.report.earlier import replace_earlier
 from gramian.report.features import feature_table
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
@@ -43,7 +44,7 @@ def build(
     out
         Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, ``features.csv`` where
         the runs have logs of their features, and ``kappa.csv`` where the study has a grid of κ; it may lie inside
-        ``folder``.
+        ``folder``. What an earlier report wrote there and this one does not is removed.
     options
         Human table, baseline, control, bootstrap and title.
     analysis_folder
@@ -99,23 +100,26 @@ def build(
     horizon = dict(zip(analysis.games, analysis.horizon.tolist(), strict=True))
     features = dynamics(study, horizon)
     table = score_table(analysis)
+    tables = {"scores.csv": analysis.scores}
+    if (of_features := feature_table(study)) is not None:
+        tables["features.csv"] = of_features
+    if analysis.sweep is not None:
+        tables["kappa.csv"] = sweep_table(analysis.sweep, options.baseline)
+    texts = {"table.md": markdown(table, analysis.cautions), "table.tex": latex(table, analysis.cautions)}
     try:
-        with replacing(target / "scores.csv") as temporary:
-            analysis.scores.write_csv(temporary)
-        replace_text(target / "table.md", markdown(table, analysis.cautions))
-        replace_text(target / "table.tex", latex(table, analysis.cautions))
-        if (of_features := feature_table(study)) is not None:
-            with replacing(target / "features.csv") as temporary:
-                of_features.write_csv(temporary)
-        if analysis.sweep is not None:
-            with replacing(target / "kappa.csv") as temporary:
-                sweep_table(analysis.sweep, options.baseline).write_csv(temporary)
-        draw_figures(analysis, features, target / "figures")
+        for name, own in tables.items():
+            with replacing(target / name) as temporary:
+                own.write_csv(temporary)
+        for name, text in texts.items():
+            replace_text(target / name, text)
+        written = [target / name for name in (*tables, *texts)]
+        written += draw_figures(analysis, features, target / "figures")
         if analyzed is not None:
             place = target / "figures" / "representation"
-            representation_figures.draw(
+            written += representation_figures.draw(
                 analyzed, place, formats=("png", "svg"), arms=analysis.arms, control=analysis.control
             )
+        replace_earlier(target, written)
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
         page = Page(
