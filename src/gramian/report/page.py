@@ -351,7 +351,7 @@ features. Features that do not vary are left out.</p>
             ("preset", ", ".join(sorted(runs["preset"].unique().to_list()))),
             *provenance_table(self.study),
         ]
-        html = definitions(facts) + self._commands()
+        html = definitions(facts)
         if analysis.missing.height:
             shown = analysis.missing.head(MOST_MISSING)
             rows = [
@@ -363,6 +363,7 @@ features. Features that do not vary are left out.</p>
             rest = f"<p>… and {more:,} more, in <code>scores.csv</code>.</p>" if more else ""
             count = f"{analysis.missing.height:,} of {runs.height + absent:,} cells that did not finish as planned"
             html += f"<details open><summary>{count}</summary>{unfinished}{rest}</details>"
+        html += self._commands()
         settings = settings_table(self.study)
         if settings:
             rows = [[name, value] for name, value in settings]
