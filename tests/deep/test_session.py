@@ -9,7 +9,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+import gramian.__main__
 from gramian.deep.arms import Arm
+from gramian.deep.logs import own_command
 from gramian.deep.session import pick_device, resume, train
 from gramian.deep.trainer import Trainer
 from gramian.errors import UserError, WorkFailed
@@ -90,6 +92,20 @@ def test_provenance_names_versions_and_hardware_and_no_environment_variable(undi
     assert record["hardware"]["device"] == "cpu"
     assert set(record) == {"started", "command", "git", "versions", "hardware"}
     assert os.environ["PATH"] not in text
+
+
+@pytest.mark.parametrize(
+    ("program", "noted"),
+    [
+        (gramian.__main__.__file__, "gramian"),
+        ("/usr/local/bin/gramian", "gramian"),
+        ("/home/me/mine/__main__.py", "__main__.py"),
+        ("train_all.py", "train_all.py"),
+    ],
+)
+def test_the_command_of_a_run_is_noted_as_it_is_typed(monkeypatch, program, noted):
+    monkeypatch.setattr("sys.argv", [program, "train", "pong"])
+    assert own_command() == [noted, "train", "pong"]
 
 
 def test_a_folder_that_holds_a_population_is_left_alone(undisturbed):

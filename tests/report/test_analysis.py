@@ -8,7 +8,7 @@ from gramian.palette import order_arms
 from gramian.report import statistics
 from gramian.report.analysis import Options, analyse
 from gramian.report.reference import dopamine_curve, paper_table, title
-from gramian.report.tables import score_table
+from gramian.report.tables import markdown, score_table, score_text
 from gramian.study.store import Planned, import_csv
 from tests.report.studies import paper_as_csv, study
 
@@ -262,7 +262,7 @@ def test_a_game_with_one_seed_takes_the_interval_from_its_aggregates_and_the_cau
     assert np.isfinite(analysis.aggregates["dqn"].median.low)
     assert np.isnan(analysis.comparisons["gram"].improvement.low)
     assert np.isfinite(analysis.comparisons["gram"].gain.low).tolist() == [False, True]  # Breakout, Pong
-    assert any("nor for an aggregate or a P(improvement) that it is part of" in said for said in analysis.cautions)
+    assert any("nor for an aggregate or a share of pairs won that it is part of" in said for said in analysis.cautions)
 
 
 def test_a_diverged_run_that_cannot_be_scored_is_not_said_to_count_as_random_play():
@@ -288,9 +288,12 @@ def test_games_whose_baseline_is_no_better_than_random_play_are_said():
 @pytest.mark.parametrize(
     ("windows", "caption"),
     [
-        ((100, 100), "Mean return of the last 100 training episodes ± standard"),
-        ((1, 1), "Last point of the learning curve ± standard"),
-        ((1, 100), "Mean return of the last 100 training episodes, or last point of the learning curve ± standard"),
+        ((100, 100), "Mean return of the last 100 training episodes, mean over 1 seed."),
+        ((1, 1), "Last point of the learning curve, mean over 1 seed."),
+        (
+            (1, 100),
+            "Mean return of the last 100 training episodes, or last point of the learning curve, mean over 1 seed.",
+        ),
     ],
 )
 def test_the_caption_says_what_a_score_is(windows, caption):
@@ -298,6 +301,35 @@ def test_the_caption_says_what_a_score_is(windows, caption):
     found = analyse(study(cells, window=dict(zip(cells, windows, strict=True))), FAST)
     assert score_table(found).caption.startswith(caption)
     assert ("100" in found.axis_words) == (windows == (100, 100))
+
+
+def test_a_score_of_the_table_has_the_interval_over_seeds_that_the_results_have():
+    found = analyse(study(two_arms(seeds=5)), FAST)
+    table = score_table(found)
+    for arm, score in zip(found.arms, table.rows[0].scores, strict=True):
+        own = statistics.bootstrap(
+            statistics.mean_over_runs, found.final[arm], np.random.default_rng(0), by_game=True, replicates=200
+        )
+        assert score == (*(float(end[0]) for end in own), 5)
+        assert found.final[arm][:, 0].min() <= score.low < score.mean < score.high <= found.final[arm][:, 0].max()
+
+
+def test_the_interval_of_three_seeds_is_their_range_and_one_seed_has_none():
+    table = score_table(analyse(study(two_arms(games=("pong",))), Options()))
+    assert [score_text(score) for score in table.rows[0].scores] == ["5.50 [5.00, 6.00] (3)", "6.50 [6.00, 7.00] (3)"]
+    table = score_table(analyse(study(two_arms(games=("pong",), seeds=1)), Options()))
+    assert [score_text(score) for score in table.rows[0].scores] == ["5.00 (1)", "6.00 (1)"]
+
+
+def test_the_number_of_seeds_stands_in_every_cell_only_where_it_differs():
+    cells = two_arms(games=("pong",))
+    alike = score_table(analyse(study(cells), Options()))
+    assert "mean over 3 seeds [95% bootstrap interval over seeds, which of 3 or fewer is their range]" in alike.caption
+    assert "| 5.50 \\[5.00, 6.00\\] | 6.50" in markdown(alike, [])
+    del cells["pong", "gram", 2]
+    different = score_table(analyse(study(cells), Options()))
+    assert "mean over seeds (their number) [95% bootstrap" in different.caption
+    assert "| 5.50 \\[5.00, 6.00\\] (3) | 6.25" in markdown(different, [])
 
 
 def test_the_caption_says_that_published_aggregates_are_over_means():

@@ -9,6 +9,7 @@ from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
+from gramian.report.earlier import LIST
 from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
@@ -20,7 +21,7 @@ FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "differe
 
 def test_a_report_is_a_page_figures_and_tables(small_report):
     assert {path.name for path in small_report.iterdir()} == {
-        "index.html", "figures", "features.csv", "scores.csv", "table.md", "table.tex",
+        "index.html", "figures", "features.csv", "scores.csv", "table.md", "table.tex", LIST,
     }  # fmt: skip
     assert {path.name for path in (small_report / "figures").iterdir()} == {
         f"{name}.{suffix}" for name in FIGURES for suffix in ("png", "svg")
@@ -115,6 +116,16 @@ def test_markdown_rows_have_as_many_cells_as_the_heading(hostile_report, small_r
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
 
 
+def test_the_scores_of_the_page_have_their_intervals_below_them(small_report):
+    scores = section((small_report / "index.html").read_text(), "scores")
+    cells = re.findall(r"<td data-value=[^>]*><span>([^<]*)</span> <span class=\"ends\">\[([^<]*)\]</span>", scores)
+    assert len(cells) == 3 * 3
+    for mean, ends in cells:
+        low, high = (float(end.replace(",", "")) for end in ends.split(", "))
+        assert low <= float(mean.replace(",", "")) <= high
+    assert "±" not in scores
+
+
 def test_the_tables_say_what_to_read_with_care(small_report):
     assert "At most 3 seeds a cell" in (small_report / "table.md").read_text()
     assert "% At most 3 seeds a cell" in (small_report / "table.tex").read_text()
@@ -163,6 +174,53 @@ def test_a_study_without_games_of_the_paper_does_not_speak_of_it(tmp_path):
     page = build(tmp_path / "study", tmp_path / "report", Options(replicates=100)).read_text()
     assert 'data-overlay="paper"' not in page
     assert "Open markers" not in page
+
+
+def section(page, name):
+    return page[page.index(f'<section id="{name}"') :].split("</section>")[0]
+
+
+def report_on(tmp_path, finals):
+    """The page of an imported study of Pong: one final score for each arm and seed."""
+    rows = [f"{arm},Pong,{seed},1000,{score}" for (arm, seed), score in finals.items()]
+    (tmp_path / "theirs.csv").write_text("arm,game,seed,frames,return\n" + "\n".join(rows) + "\n")
+    write_import(tmp_path / "theirs.csv", tmp_path / "study", rows="points")
+    return build(tmp_path / "study", tmp_path / "report", Options()).read_text()
+
+
+def test_the_summary_counts_pairs_of_the_same_seed(tmp_path):
+    levels = {0: -20, 1: -10, 2: 0, 3: 10}
+    finals = {("dqn", seed): level for seed, level in levels.items()}
+    finals |= {("ours", seed): level + (1 if seed else -1) for seed, level in levels.items()}
+    page = report_on(tmp_path, finals)
+    summary = section(page, "summary")
+    assert "it wins 75 % [25, 100] of 4 pairs of the same game and seed." in summary
+    assert "P(improvement)" not in summary
+    # of the 16 pairs of any seeds 6 + 3 are won
+    assert "<td>ours</td><td>0.562 [" in section(page, "overall")
+
+
+def test_without_pairs_the_summary_compares_all_runs(tmp_path):
+    finals = {("dqn", 0): 1, ("dqn", 1): 2, ("ours", 2): 3, ("ours", 3): 4}
+    summary = section(report_on(tmp_path, finals), "summary")
+    assert "there are no pairs of the same seed; a run of it beats one of dqn with probability 1.000 [" in summary
+
+
+def test_a_report_that_mixes_presets_says_so_on_the_terminal_and_on_the_page(tmp_path, capsys):
+    generator = np.random.default_rng(0)
+    for part, game in (("a", "Pong"), ("b", "Alien")):
+        write_study(tmp_path / part, games=[game], seeds=1, episodes=20, metric_rows=0, generator=generator)
+    options = ReportOptions(folder=tmp_path, out=tmp_path / "report", replicates=100)
+    assert report_command(options) == 0
+    assert "mixed" not in capsys.readouterr().err
+    for path in (tmp_path / "b").rglob("config.toml"):
+        path.write_text(path.read_text().replace('preset = "author"', 'preset = "other"'))
+    assert report_command(options) == 0
+    said = "Runs of different presets are mixed: author, other."
+    assert capsys.readouterr().err.splitlines()[0] == (
+        f"gramian: {said[:-1]}; name the folder of one study, unless that is meant"
+    )
+    assert said in (tmp_path / "report" / "index.html").read_text()
 
 
 def test_a_report_on_points_does_not_speak_of_the_last_100_episodes(tmp_path):

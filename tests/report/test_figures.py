@@ -6,6 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from benchmarks.synthetic_study import write_study
@@ -45,6 +47,30 @@ def test_the_axes_of_a_games_features_have_plain_numbers(tmp_path):
     labels = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels(which="both")]
     assert any(labels)
     assert not [label for label in labels if "$" in label]
+
+
+@pytest.mark.parametrize("name", ["learning_curves", "metric_grid", "game_features"])
+def test_an_axis_of_frames_has_ticks_from_its_begin_to_its_end(tmp_path, name):
+    generator = np.random.default_rng(0)
+    write_study(tmp_path, games=["Pong"], frames=4_000_000, seeds=2, episodes=30, metric_rows=50, generator=generator)
+    study = read_study(tmp_path)
+    analysis = analyse(study, Options(replicates=100))
+    found = dynamics(study, {"Pong": float(analysis.horizon[0])})
+    more = {"learning_curves": (), "metric_grid": (found, "feature_norm"), "game_features": (found, "Pong")}[name]
+    figure = getattr(figures, name)(analysis, *more)
+    FigureCanvasAgg(figure).draw()
+    for axes in (axes for axes in figure.axes if axes.axison):
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["0", "1M", "2M", "3M", "4M"]
+        assert axes.get_xlim()[1] < 4.3e6
+
+
+@given(st.floats(1, 1e10))
+def test_ticks_of_frames_are_even_few_and_come_near_to_the_end(end):
+    ticks = np.array(figures.frame_ticks(end))
+    assert ticks[0] == 0
+    assert 3 <= len(ticks) <= 5
+    assert np.allclose(np.diff(ticks), ticks[1])
+    assert 0.65 * end < ticks[-1] <= 1.05 * end
 
 
 def test_gains_of_many_arms_stand_in_rows_and_have_one_scale(seven_arms):

@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from benchmarks.synthetic_study import write_study
+from gramian.cli import main
 from gramian.errors import UserError
 from gramian.report import Options, build
 from gramian.report.representation import HEAT_CELLS, blocks, read_representation
@@ -111,6 +113,45 @@ def test_a_damaged_analysis_is_refused_and_nothing_is_written(small_study, tmp_p
     with pytest.raises(UserError, match=message):
         build(small_study, tmp_path / "report", Options(replicates=100), analysis_folder=tmp_path / "analysis")
     assert not (tmp_path / "report").exists()
+
+
+@pytest.mark.parametrize("name", ["measures.csv", "curves.csv", "dynamics.csv", "correlation"])
+@pytest.mark.parametrize("command", ["report", "export"])
+def test_a_lost_part_of_an_analysis_is_named_and_nothing_is_written(small_study, tmp_path, capsys, name, command):
+    study, out = tmp_path / "study", tmp_path / "out"
+    shutil.copytree(small_study, study)
+    write_report(study / "analysis", games=("Pong",), arms=("dqn",))
+    lost = study / "analysis" / name
+    shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+    assert main(["study", command, str(study), "--out", str(out)]) == 2
+    said = f"the analysis '{study}/analysis' is not whole, missing: {name}; analyze the runs again, or remove what"
+    assert capsys.readouterr().err == f"gramian: {said} is left of it\n"
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("reported", ["", "study/populations/0/pong-dqn-s0"], ids=["the folder above", "a run"])
+def test_an_analysis_that_lies_elsewhere_is_pointed_at_and_the_report_is_made(tmp_path, capsys, reported):
+    study = tmp_path / "study"
+    write_study(study, games=["Pong"], seeds=2, episodes=20, metric_rows=0, generator=np.random.default_rng(0))
+    write_report(study / "analysis", games=("Pong",), arms=("dqn", "gram:10.24"))
+    folder, out = tmp_path / reported, tmp_path / "report"
+    options = ["--out", str(out), "--replicates", "100"]
+    assert main(["study", "report", str(folder), *options]) == 0
+    first, *_, last = capsys.readouterr().err.splitlines()
+    assert first == (
+        f"gramian: the report has no trained features: there is no analysis in '{folder / 'analysis'}', but in "
+        f"'{study / 'analysis'}'; name it with --analysis, or report its study"
+    )
+    assert last == f"report in {out / 'index.html'}"
+    assert 'id="representation"' not in (out / "index.html").read_text()
+    assert main(["study", "report", str(folder), *options, "--analysis", str(study / "analysis")]) == 0
+    assert "trained features" not in capsys.readouterr().err
+    assert 'id="representation"' in (out / "index.html").read_text()
+
+
+def test_a_study_that_was_never_analyzed_is_reported_without_a_word_of_it(small_study, tmp_path, recwarn):
+    build(small_study, tmp_path / "report", Options(replicates=100))
+    assert not recwarn
 
 
 def test_a_lost_matrix_is_one_line(tmp_path):

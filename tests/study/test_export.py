@@ -260,7 +260,6 @@ def damage(name, change):
         (damage(EXPORT, lambda _: b"[]"), r"'.*export\.json' is damaged \(.*\); export the study again"),
         (damage("episodes.parquet", lambda data: data[:-9]),
          r"'.*episodes\.parquet' is damaged \(it is not what was written\); export the study again"),
-        (lambda folder: (folder / "metrics.parquet").unlink(), r"'.*metrics\.parquet' is damaged \(.*No such.*\).*"),
         (damage("analysis/curves.parquet", lambda data: data[:-9]), r"cannot read '.*curves\.parquet': .*"),
         (damage("analysis/correlation/cartpole-dqn-s0.parquet", lambda _: b"?"), r"cannot read '.*s0\.parquet': .*"),
     ],
@@ -271,6 +270,53 @@ def test_an_export_that_is_damaged_or_newer_is_refused_in_one_line(exported, spo
     assert main(["study", "report", str(tmp_path / "export"), "--out", str(tmp_path / "report")]) == 2
     assert re.fullmatch(f"gramian: {message}\n", capsys.readouterr().err)
     assert not (tmp_path / "report").exists()
+
+
+def missing(folder, name):
+    return f"gramian: the export '{folder}' is not whole, missing: {name}; export the study again\n"
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["", "as an earlier version wrote it"])
+@pytest.mark.parametrize("name", [*sorted(TABLES), PLAN, STUDY, "populations/p000.attempts.jsonl"])
+def test_a_file_that_an_export_lacks_is_named_by_report_status_and_match(exported, name, old, tmp_path, capsys):
+    folder = tmp_path / "export"
+    shutil.copytree(exported, folder)
+    if old:
+        if name.startswith("populations"):
+            pytest.skip("earlier versions did not note it")
+        head = json.loads((folder / EXPORT).read_text())
+        del head["beside"]
+        (folder / EXPORT).write_text(json.dumps(head))
+    (folder / name).unlink()
+    report = tmp_path / "report"
+    for words in (["report", str(folder), "--out", str(report)], ["status", str(folder)]):
+        assert main(["study", *words]) == 2
+        assert capsys.readouterr().err == missing(folder, name)
+    assert not report.exists()
+    if name != EXPORT:
+        assert main(["study", "match", str(folder), "--arm", "dqn"]) == 2
+        assert capsys.readouterr().err == missing(folder, name)
+
+
+@pytest.mark.parametrize("name", [EXPORT, PLAN, "runs.parquet"])
+def test_a_file_that_one_of_several_parts_lacks_is_named(parts, name, tmp_path, capsys):
+    write_export(parts, tmp_path / "export")
+    (tmp_path / "export" / "s1" / name).unlink()
+    for words in (["report", "--out", str(tmp_path / "report")], ["status"]):
+        assert main(["study", *words, str(tmp_path / "export")]) == 2
+        assert capsys.readouterr().err == missing(tmp_path / "export" / "s1", name)
+
+
+def test_an_export_that_never_had_a_plan_is_whole(tmp_path):
+    make_run(tmp_path / "runs" / "populations" / "p000" / "run")
+    write_export(tmp_path / "runs", tmp_path / "out")
+    assert_same(tmp_path / "out", tmp_path / "runs")
+
+
+def test_the_tables_of_others_are_no_export(tmp_path):
+    make_run(tmp_path / "study" / "run")
+    pl.DataFrame({"run": ["mine"]}).write_parquet(tmp_path / "study" / "runs.parquet")
+    assert read_study(tmp_path / "study").runs.height == 1
 
 
 def test_what_cannot_be_exported_is_refused_and_leaves_nothing(trained, tmp_path, capsys):

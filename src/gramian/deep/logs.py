@@ -186,8 +186,10 @@ def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
 
 
 def own_command() -> list[str]:
-    """How this process was called, the program without its folder."""
-    return [Path(sys.argv[0]).name, *sys.argv[1:]]
+    """How this process was called, the program without its folder; ``python -m gramian`` is ``gramian``."""
+    program = Path(sys.argv[0])
+    ours = program.resolve() == Path(gramian.__file__).resolve().with_name("__main__.py")
+    return ["gramian" if ours else program.name, *sys.argv[1:]]
 
 
 def provenance(device: torch.device, command: Sequence[str] | None = None) -> dict[str, Any]:

@@ -107,6 +107,8 @@ class Analysis:
     """Final score of each finished run ``[S, G]``, by arm."""
     auc: dict[str, Array]
     """Area under its learning curve ``[S, G]``, by arm."""
+    final_intervals: dict[str, Interval]
+    """Mean final score over seeds ``[G]``, by arm."""
     curves: dict[str, Array]
     """Learning curves of all runs ``[S, G, K]``, the unfinished ones as far as they have come."""
     curve_intervals: dict[str, Interval]
@@ -212,6 +214,7 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         if common
         else {}
     )
+    final_intervals = {arm: _mean_final(tables.final[arm], options) for arm in arms}
     comparisons = {}
     if options.baseline in arms:
         for arm in arms:
@@ -226,8 +229,8 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         cautions.insert(0, f"Of every run the first {options.frames:,} frames are looked at, and no others.")
     return Analysis(
         arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
-        tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons, missing,
-        cautions, sweep,
+        final_intervals, tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons,
+        missing, cautions, sweep,
         tuple(sorted(runs["window"].unique().to_list())),
         _control(options, arms),
     )  # fmt: skip
@@ -283,6 +286,14 @@ def _aggregate(
         interval(lambda drawn: statistics.performance_profile(drawn, thresholds)),
         statistics.curve_interval(statistics.median_score, curves, generator),
         statistics.curve_interval(statistics.interquartile_mean, curves, generator),
+    )
+
+
+def _mean_final(scores: Array, options: Options) -> Interval:
+    # a generator of its own: what is drawn for one arm does not depend on the others
+    generator = np.random.default_rng(options.seed)
+    return statistics.bootstrap(
+        statistics.mean_over_runs, scores, generator, by_game=True, replicates=options.replicates
     )
 
 

@@ -1,17 +1,20 @@
 """From the folder of a study to its report."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
+from gramian.report.cautions import about_presets
 from gramian.report.control import control_section
 from gramian.report.dynamics import dynamics, growths
+from gramian.report.earlier import replace_earlier
 from gramian.report.features import feature_table
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
-from gramian.report.representation import find_analysis, read_representation
+from gramian.report.representation import ANALYSIS, analyses_nearby, find_analysis, read_representation
 from gramian.report.section import Section
 from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
@@ -30,6 +33,7 @@ def build(
     before: Sequence[Section] = (),
     after: Sequence[Section] = (),
     small: bool = False,
+    warn: Callable[[str], None] = warnings.warn,
 ) -> Path:
     """Write the report of a study: a page, figures, tables and every run's scores.
 
@@ -40,7 +44,7 @@ def build(
     out
         Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, ``features.csv`` where
         the runs have logs of their features, and ``kappa.csv`` where the study has a grid of κ; it may lie inside
-        ``folder``.
+        ``folder``. What an earlier report wrote there and this one does not is removed.
     options
         Human table, baseline, control, bootstrap and title.
     analysis_folder
@@ -50,6 +54,9 @@ def build(
         Further sections of the page, before those of the study and after its results.
     small
         Whether the page is without scripts, its figures as pictures in it.
+    warn
+        Told, in a line each, what may not have been meant: runs of different presets in one report, or an analysis
+        that is not where it is looked for.
 
     Returns
     -------
@@ -83,29 +90,36 @@ def build(
     analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
     cells = set(study.runs.select("game", "arm").iter_rows())
     representation = None if analyzed is None else read_representation(analyzed, cells)
+    if mixed := about_presets(study):
+        warn(f"{mixed.removesuffix('.')}; name the folder of one study, unless that is meant")
+    if analyzed is None and (nearby := analyses_nearby(Path(folder))):
+        warn(_not_looked_into(Path(folder), nearby))
     if analyzed is not None:
         read_dynamics(analyzed / "dynamics.csv")  # the figures' alone; damage is said before anything is written
     target = output_folder(out)
     horizon = dict(zip(analysis.games, analysis.horizon.tolist(), strict=True))
     features = dynamics(study, horizon)
     table = score_table(analysis)
+    tables = {"scores.csv": analysis.scores}
+    if (of_features := feature_table(study)) is not None:
+        tables["features.csv"] = of_features
+    if analysis.sweep is not None:
+        tables["kappa.csv"] = sweep_table(analysis.sweep, options.baseline)
+    texts = {"table.md": markdown(table, analysis.cautions), "table.tex": latex(table, analysis.cautions)}
     try:
-        with replacing(target / "scores.csv") as temporary:
-            analysis.scores.write_csv(temporary)
-        replace_text(target / "table.md", markdown(table, analysis.cautions))
-        replace_text(target / "table.tex", latex(table, analysis.cautions))
-        if (of_features := feature_table(study)) is not None:
-            with replacing(target / "features.csv") as temporary:
-                of_features.write_csv(temporary)
-        if analysis.sweep is not None:
-            with replacing(target / "kappa.csv") as temporary:
-                sweep_table(analysis.sweep, options.baseline).write_csv(temporary)
-        draw_figures(analysis, features, target / "figures")
+        for name, own in tables.items():
+            with replacing(target / name) as temporary:
+                own.write_csv(temporary)
+        for name, text in texts.items():
+            replace_text(target / name, text)
+        written = [target / name for name in (*tables, *texts)]
+        written += draw_figures(analysis, features, target / "figures")
         if analyzed is not None:
             place = target / "figures" / "representation"
-            representation_figures.draw(
+            written += representation_figures.draw(
                 analyzed, place, formats=("png", "svg"), arms=analysis.arms, control=analysis.control
             )
+        replace_earlier(target, written)
         title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
         page = Page(
@@ -118,3 +132,11 @@ def build(
         reason = (error.strerror or str(error)).lower()
         raise UserError(f"cannot write the report to '{target}': {reason}") from error
     return target / "index.html"
+
+
+def _not_looked_into(folder: Path, nearby: Sequence[Path]) -> str:
+    others = ", ".join(f"'{path}'" for path in nearby)
+    return (
+        f"the report has no trained features: there is no analysis in '{folder / ANALYSIS}', but in {others}; "
+        "name it with --analysis, or report its study"
+    )

@@ -69,6 +69,21 @@ def about_ranges(final: Mapping[str, Array]) -> str:
     )
 
 
+def about_presets(study: Study) -> str:
+    """That runs were made by different rules, where they were; else nothing.
+
+    Examples
+    --------
+    >>> empty = pl.DataFrame()
+    >>> about_presets(Study(pl.DataFrame({"preset": ["minatar", "author", "minatar"]}), empty, empty))
+    'Runs of different presets are mixed: author, minatar.'
+    >>> about_presets(Study(pl.DataFrame({"preset": ["author"]}), empty, empty))
+    ''
+    """
+    presets = sorted(study.runs["preset"].unique().to_list())
+    return f"Runs of different presets are mixed: {_listed(presets)}." if len(presets) > 1 else ""
+
+
 def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
     said: list[str] = []
     counts = np.stack([np.isfinite(tables.final[arm]).sum(0) for arm in arms])  # [A, G]
@@ -80,7 +95,7 @@ def _about_seeds(tables: Scores, arms: list[str]) -> list[str]:
             alone = int((counts == 1).sum())
             said.append(
                 f"{_plural(alone, 'cell')} (game and arm) with one finished seed: its spread is unknown, so that no "
-                "interval is given there, nor for an aggregate or a P(improvement) that it is part of."
+                "interval is given there, nor for an aggregate or a share of pairs won that it is part of."
             )
         if statistics.FEWEST_SEEDS <= scored.max() < statistics.FEW_SEEDS:
             said.append(
@@ -180,9 +195,8 @@ def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str
     targets = study.runs.group_by("game").agg(pl.col("frames_target").drop_nulls().n_unique())
     if targets["frames_target"].max() not in (None, 0, 1):
         said.append("Runs of the same game are of different lengths: their scores are not at the same frame.")
-    presets = sorted(study.runs["preset"].unique().to_list())
-    if len(presets) > 1:
-        said.append(f"Runs of different presets are mixed: {_listed(presets)}.")
+    if mixed := about_presets(study):
+        said.append(mixed)
     on_atari = [at for at, game in enumerate(tables.games) if reference.atari(game) is not None]
     lengths = {int(tables.horizon[at]) for at in on_atari}
     other = sorted(frames for frames in lengths if abs(frames / reference.PAPER_FRAMES - 1) > 0.01)

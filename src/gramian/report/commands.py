@@ -75,9 +75,13 @@ def report_command(options: ReportOptions) -> int:
         frames=options.frames,
         control=options.control,
     )
-    page = build(options.folder, options.out, chosen, analysis_folder=options.analysis, small=options.small)
+    page = build(options.folder, options.out, chosen, analysis_folder=options.analysis, small=options.small, warn=_warn)
     print(f"report in {page}", file=sys.stderr)
     return 0
+
+
+def _warn(line: str) -> None:
+    print(f"gramian: {line}", file=sys.stderr)
 
 
 def import_command(options: ImportOptions) -> int:

@@ -50,6 +50,12 @@ SIZES = PANELS[:6]
 """Metrics that are sizes."""
 DOPAMINE: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (6, 2, 1, 2))}
 """How Dopamine's curve is drawn, unlike the thin lines of single seeds."""
+BEYOND = 1.04
+"""A tick may lie so far beyond the last point, in the axis' margin: the last log is written somewhat before the end."""
+LEADS = ((0, 1.0), (0, 2.0), (0, 5.0), (1, 3.0), (2, 2.5))
+"""First digits of the steps of an axis, the roundest first."""
+MOST_STEPS = 4
+"""Between the ticks of an axis of frames."""
 NEARLY = 0.9
 """A run of this share of the paper's frames is as long as the paper's: its last episode may be cut off."""
 
@@ -453,8 +459,27 @@ def _handles(styles: dict[str, Style]) -> list[Line2D]:
 
 def _frame_ticks(axes: Axes) -> None:
     axes.tick_params(labelsize=6, which="both")
-    axes.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(3))
+    if math.isfinite(end := float(axes.dataLim.x1)) and end > 0:
+        axes.set_xticks(frame_ticks(end))
     axes.xaxis.set_major_formatter(matplotlib.ticker.FuncFormatter(_frames_label))
+
+
+def frame_ticks(end: float) -> list[float]:
+    """From 0 to the end of training or near it, at two to four even steps of a round number of frames.
+
+    Of the steps that come equally near to the end the roundest is taken, and of these the smallest.
+
+    Examples
+    --------
+    >>> [[f"{tick:g}" for tick in frame_ticks(end)] for end in (3_990_000, 1_000, 900)]
+    [['0', '1e+06', '2e+06', '3e+06', '4e+06'], ['0', '500', '1000'], ['0', '300', '600', '900']]
+    """
+    size = 10.0 ** math.floor(math.log10(end))
+    steps = [(rank, lead * scale) for rank, lead in LEADS for scale in (size, size / 10)]
+    counted_steps = ((rank, step, math.floor(end * BEYOND / step)) for rank, step in steps)
+    fitting = [(rank, step, count) for rank, step, count in counted_steps if 2 <= count <= MOST_STEPS]
+    _, step, count = min(fitting, key=lambda one: (round(max(0.0, 1 - one[2] * one[1] / end), 2), one[0], one[1]))
+    return [step * at for at in range(count + 1)]
 
 
 def _legend_columns(names: list[str], width_inches: float) -> int:

@@ -17,7 +17,7 @@ from gramian.report.dynamics import Dynamics, Growths
 from gramian.report.html import class_of, counted, definitions, table
 from gramian.report.kappa_section import kappa_section
 from gramian.report.payload import gain_sentence, payload, script_json
-from gramian.report.protocol import provenance_table, settings_table
+from gramian.report.protocol import commands, provenance_table, settings_table
 from gramian.report.representation import Representation
 from gramian.report.section import Section
 from gramian.report.small import feature_pictures, pictures, representation_pictures
@@ -142,14 +142,12 @@ class Page:
             html += table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
         if analysis.comparisons:
             headings = [
-                "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "P(improvement)", "pairs",
-                "pairs won",
+                "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "pairs", "pairs won",
             ]  # fmt: skip
             rows = [
                 [
                     arm, str(c.games), count_text(c.final), _p(c.final_p, c.games), count_text(c.auc),
-                    _p(c.auc_p, c.games),
-                    interval_text(c.improvement), str(c.pairs), interval_text(c.paired_improvement),
+                    _p(c.auc_p, c.games), str(c.pairs), interval_text(c.paired_improvement),
                 ]
                 for arm, c in analysis.comparisons.items()
             ]  # fmt: skip
@@ -209,7 +207,7 @@ class Page:
                 "median-and-iqm": f"median and IQM over {games}, human-normalised ({self.analysis.options.human})",
                 "profiles": "performance profiles: share of runs whose final score is above τ",
             }
-            return pictures(self.figures, shown)
+            return pictures(self.figures, shown) + self._improvement()
         return f"""
 <p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
 <div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
@@ -219,7 +217,20 @@ class Page:
 first table"></div>
 <h3>Performance profile</h3>
 <p class="quiet small">Share of runs whose final score is above τ: a curve that lies higher is better.</p>
-<div id="profile-figure" class="figure" role="img" aria-label="Performance profiles"></div>"""
+<div id="profile-figure" class="figure" role="img" aria-label="Performance profiles"></div>
+{self._improvement()}"""
+
+    def _improvement(self) -> str:
+        """The comparison of two arms that rliable has: any run with any other, whatever their seeds."""
+        rows = [[arm, interval_text(c.improvement)] for arm, c in self.analysis.comparisons.items() if c.games]
+        if not rows:
+            return ""
+        said = (
+            f"Any run of the arm with any of {escape(self.analysis.options.baseline)} in the same game, whatever their "
+            "seeds; those of the same seed are compared in the first section."
+        )
+        found = table(["arm", "P(improvement)"], rows, "", "words")
+        return f'<h3>Probability of improvement</h3><p class="quiet small">{said}</p>{found}'
 
     def _gains(self) -> str:
         analysis = self.analysis
@@ -253,19 +264,20 @@ first table"></div>
         sorting = "" if self.figures else "A heading sorts. "
         body = ""
         for row in table.rows:
-            best = max((mean for mean in row.means if not _nan(mean)), default=None)
+            best = max((score.mean for score in row.scores if not _nan(score.mean)), default=None)
             cells = [f'<td data-value="{value}">{number(value)}</td>' for value in row.reference]
             cells += [
-                f'<td data-value="{mean}"{class_of("best" if mean == best and len(row.means) > 1 else "")}>'
-                f"{score_text(mean, spread, runs)}</td>"
-                for mean, spread, runs in zip(row.means, row.spreads, row.runs, strict=True)
+                f'<td data-value="{score.mean}"'
+                f"{class_of('best' if score.mean == best and len(row.scores) > 1 else '')}>"
+                f"{_two_lines(score_text(score, counted_elsewhere=bool(table.seeds)))}</td>"
+                for score in row.scores
             ]
             cells += [f'<td class="theirs" data-value="{value}">{number(value)}</td>' for value in row.published]
             body += f'<tr><th scope="row">{escape(row.game)}</th>{"".join(cells)}</tr>'
         foot = ""
         for name, own, theirs in table.summary:
             empty = "<td></td>" * len(table.references)
-            cells = [f"<td>{escape(text)}</td>" for text in own]
+            cells = [f"<td>{_two_lines(text)}</td>" for text in own]
             cells += [f'<td class="theirs">{escape(text)}</td>' for text in theirs]
             foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
         return f"""
@@ -351,6 +363,7 @@ features. Features that do not vary are left out.</p>
             rest = f"<p>… and {more:,} more, in <code>scores.csv</code>.</p>" if more else ""
             count = f"{analysis.missing.height:,} of {runs.height + absent:,} cells that did not finish as planned"
             html += f"<details open><summary>{count}</summary>{unfinished}{rest}</details>"
+        html += self._commands()
         settings = settings_table(self.study)
         if settings:
             rows = [[name, value] for name, value in settings]
@@ -360,6 +373,15 @@ features. Features that do not vary are left out.</p>
                  for row in runs.sort("game", "arm", "seed").head(MOST_MISSING).iter_rows(named=True)]  # fmt: skip
         listed = table(["run", "game", "arm", "seed", "state"], names, "", "words", "deep")
         return html + f"<details><summary>Runs</summary>{listed}</details>"
+
+    def _commands(self) -> str:
+        """All of them: they are what makes the study repeatable."""
+        found = commands(self.study)
+        if not found:
+            return ""
+        rows = [[command, f"{runs:,}"] for command, runs in found]
+        listed = table(["command", "runs"], rows, "", "words", "deep")
+        return f"<details open><summary>{counted(len(found), 'command')}</summary>{listed}</details>"
 
     def _method(self) -> str:
         analysis, options = self.analysis, self.analysis.options
@@ -379,7 +401,10 @@ features. Features that do not vary are left out.</p>
             ("median, mean", "over games, of the mean over runs"),
             ("IQM", "mean of the middle half of all runs of all games"),
             ("optimality gap", "1 − mean of min(score, 1): what is missing to the human score"),
-            ("P(improvement)", "probability that a run of the arm beats one of the baseline, a mean over games"),
+            (
+                "P(improvement)",
+                "probability that a run of the arm beats one of the baseline, whatever their seeds; a mean over games",
+            ),
             ("pairs won", "share of pairs of the same seed that the arm wins, ties a half; a mean over the games"),
             ("p", "two-sided sign test over games, ties left out; games are no random sample: read it as a yardstick"),
             (
@@ -406,15 +431,32 @@ def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
         return f"<strong>{escape(arm)}</strong>: no game yet with finished runs of it and of {baseline}."
     return (
         f"<strong>{escape(arm)}</strong> against {baseline}: higher final score in {comparison.final.wins} of "
-        f"{counted(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; a run of it beats "
-        f"one of {baseline} with probability {interval_text(comparison.improvement)}."
+        f"{counted(comparison.games, 'game')}, larger area under the curve in {comparison.auc.wins}; "
+        f"{_won(comparison, baseline)}."
     )
+
+
+def _won(comparison: Comparison, baseline: str) -> str:
+    """How sure the higher scores are: by pairs of the same seed, and without any by all runs."""
+    if not comparison.pairs:
+        sure = interval_text(comparison.improvement)
+        return f"there are no pairs of the same seed; a run of it beats one of {baseline} with probability {sure}"
+    share, low, high = (100.0 * float(end) for end in comparison.paired_improvement)
+    ends = "" if _nan(low) else f" [{low:.0f}, {high:.0f}]"
+    return f"it wins {share:.0f} %{ends} of {counted(comparison.pairs, 'pair')} of the same game and seed"
 
 
 def _p(value: float, games: int) -> str:
     if not games:
         return "–"
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _two_lines(text: str) -> str:
+    """A number with its interval below it, so that a column is as narrow as one of the two."""
+    estimate, bracket, ends = text.partition(" [")
+    below = f' <span class="ends">{escape("[" + ends)}</span>' if bracket else ""
+    return f"<span>{escape(estimate)}</span>{below}"
 
 
 def _nan(value: float) -> bool:

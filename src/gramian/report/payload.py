@@ -15,7 +15,7 @@ from gramian.report.figures import gain_limit
 from gramian.report.representation import Heat, Representation
 from gramian.report.statistics import Array, Interval
 from gramian.report.sweep import Penalty, Sweep
-from gramian.report.tables import number
+from gramian.report.tables import ends_text
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.figures import SPECTRUM_RANGE
 from gramian.representation.series import Line, growth_shares
@@ -97,10 +97,10 @@ def _game(analysis: Analysis, at: int) -> dict[str, Any]:
         finished = finals[np.isfinite(finals)]
         arms[position] = _series(Interval(*(end[:, at] for end in analysis.curve_intervals[arm]))) | {
             "seeds": [[analysis.seeds[seed], _numbers(seeds[seed, _SEED_STEP - 1 :: _SEED_STEP])] for seed in begun],
-            "final": number(float(finished.mean())) if len(finished) else "not finished",
+            "final": _in_points(analysis.final_intervals[arm], at) if len(finished) else "not finished",
             "runs": f"{len(finished)} of {len(begun)}",
             "gain": "" if comparison is None else _percent(comparison.gain, at),
-            "difference": "" if comparison is None else _difference(comparison.difference, at),
+            "difference": "" if comparison is None else _in_points(comparison.difference, at),
         }
     found: dict[str, Any] = {"horizon": float(analysis.horizon[at]), "arms": arms}
     row = reference.atari(game)
@@ -299,7 +299,5 @@ def _percent(interval: Interval, at: int) -> str:
     return text if not math.isfinite(low) else f"{text} [{low:+.1f}, {high:+.1f}]"
 
 
-def _difference(interval: Interval, at: int) -> str:
-    estimate, low, high = (float(end[at]) for end in interval)
-    text = number(estimate)
-    return text if not math.isfinite(low) else f"{text} [{number(low)}, {number(high)}]"
+def _in_points(interval: Interval, at: int) -> str:
+    return ends_text(*(float(end[at]) for end in interval))

@@ -1,7 +1,8 @@
 """What was run and with what: settings, versions and machines of a study, as pairs of words."""
 
+import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gramian.study.store import Study
@@ -34,7 +35,7 @@ def settings_table(study: Study) -> list[tuple[str, str]]:
 
 
 def provenance_table(study: Study) -> list[tuple[str, str]]:
-    """Versions, commits, hardware, commands and dates of every process that worked on the study."""
+    """Versions, commits, hardware and dates of every process that worked on the study."""
     counts: dict[str, Counter[str]] = {}
     started: list[str] = []
 
@@ -50,14 +51,39 @@ def provenance_table(study: Study) -> list[tuple[str, str]]:
             count("commit", git.get("commit", "") + (" with changes" if git.get("diff_sha256") else ""))
             for name in ("device", "machine", "system", "cores"):
                 count(name, record.get("hardware", {}).get(name))
-            count("command", " ".join(map(str, record.get("command", []))))
             count("imported from", record.get("imported_from"))
             count("SHA-256 of the import", record.get("sha256"))
             started += [str(record["started"])] if "started" in record else []
-    table = [(name, _counted(values, most=5)) for name, values in counts.items()]
+    # a run cannot be repeated without its commit: none is left out
+    table = [(name, _counted(values, most=len(values) if name == "commit" else 5)) for name, values in counts.items()]
     if started:
         table.append(("processes started", f"{min(started)} to {max(started)}"))
     return table
+
+
+def commands(study: Study) -> list[tuple[str, int]]:
+    """Every command that worked on the study, as it can be typed again, and on how many runs; most runs first.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> own = [{"command": ["__main__.py", "study", "run", "my study.toml"]}]
+    >>> empty = pl.DataFrame()
+    >>> commands(Study(empty, empty, empty, provenance={"a": own, "b": own * 2}))
+    [("gramian study run 'my study.toml'", 2)]
+    """
+    counts: Counter[str] = Counter()
+    for records in study.provenance.values():
+        own = records if isinstance(records, list) else []
+        noted = [record.get("command") for record in own if isinstance(record, dict)]
+        counts.update(list(dict.fromkeys(_command(words) for words in noted if isinstance(words, list) and words)))
+    return counts.most_common()
+
+
+def _command(words: Sequence[object]) -> str:
+    """A command for a shell; ``python -m gramian`` has once been noted by the name of its file."""
+    program, *options = map(str, words)
+    return shlex.join(["gramian" if program == "__main__.py" else program, *options])
 
 
 def _kind(game: str) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.errors import UserError
+from gramian.files import files_below
 from gramian.palette import order_arms
 from gramian.report.statistics import Array
 from gramian.representation import series
@@ -18,6 +19,7 @@ from gramian.representation.tables import (
     Measure,
     Point,
     check_curves,
+    is_analysis,
     read_curves,
     read_measures,
 )
@@ -25,6 +27,8 @@ from gramian.representation.tables import (
 ANALYSIS = "analysis"
 """Folder inside a study's that a report looks into by itself."""
 MEASURES = "measures.csv"
+LEVELS = 3
+"""From the folder of a run up to that of its study."""
 HEAT_CELLS = 1_000_000
 """Cells of all heat maps of a page together."""
 HEAT_SIDE = 128
@@ -65,12 +69,33 @@ def find_analysis(study: Path, given: Path | None) -> Path | None:
     Raises
     ------
     UserError
-        If the named one holds no analysis.
+        If the named one holds no analysis, or if the analysis is not whole.
     """
-    if given is not None and not (given / MEASURES).exists():
+    if given is not None and not is_analysis(given):
         raise UserError(f"'{given}' holds no analysis; name a folder that 'gramian analyze' has written")
     own = study / ANALYSIS
-    return given or (own if (own / MEASURES).exists() else None)
+    return given or (own if is_analysis(own) else None)
+
+
+def analyses_nearby(study: Path) -> list[Path]:
+    """Analyses that lie where a report does not look for them: in the folders below a study's, or above it.
+
+    A folder with studies in it may have been named in place of one of them, or a part of a study in place of the whole.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "study" / "analysis").mkdir(parents=True)
+    >>> _ = (folder / "study" / "analysis" / "measures.csv").write_text("")
+    >>> [path.relative_to(folder).as_posix() for path in analyses_nearby(folder)]
+    ['study/analysis']
+    >>> analyses_nearby(folder / "study" / "populations" / "p000") == analyses_nearby(folder)
+    True
+    """
+    below = [path.parent for path in files_below(study, MEASURES) if path.parent.name == ANALYSIS]
+    above = [folder / ANALYSIS for folder in list(study.absolute().parents)[:LEVELS]]
+    return below or [path for path in above if (path / MEASURES).exists()]
 
 
 def read_representation(folder: Path, cells: Collection[tuple[str, str]]) -> Representation:

@@ -4,13 +4,24 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
 from gramian.report.html import counted
-from gramian.report.statistics import Array, Interval
+from gramian.report.statistics import CONFIDENCE, Array, Interval
+from gramian.representation.seeds import MOST_OF_A_RANGE
+
+
+class Score(NamedTuple):
+    """Mean final score of an arm in a game; NaN where no run has finished, its ends with fewer than two."""
+
+    mean: float
+    low: float
+    high: float
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -20,11 +31,8 @@ class Row:
     game: str
     reference: list[float]
     """In the order of `Table.references`; NaN where unknown."""
-    means: list[float]
-    """Mean final score of each arm; NaN where no run has finished."""
-    spreads: list[float]
-    """Standard deviation over seeds; NaN with fewer than two."""
-    runs: list[int]
+    scores: list[Score]
+    """Of each arm."""
     published: list[float]
     """In the order of `Table.published`."""
 
@@ -44,9 +52,21 @@ class Table:
     """What a score is."""
 
     @property
+    def seeds(self) -> int:
+        """Finished runs of every cell that has any; 0 where they differ, so that each has to say its own."""
+        found = {score.runs for row in self.rows for score in row.scores if score.runs}
+        return found.pop() if len(found) == 1 else 0
+
+    @property
     def caption(self) -> str:
         """What the cells are."""
-        text = f"{self.score[0].upper()}{self.score[1:]} ± standard deviation over seeds (number of seeds)."
+        seeds = counted(self.seeds, "seed") if self.seeds else "seeds (their number)"
+        text = f"{self.score[0].upper()}{self.score[1:]}, mean over {seeds}"
+        if self.seeds != 1:
+            text += (
+                f" [{CONFIDENCE:.0%} bootstrap interval over seeds, which of {MOST_OF_A_RANGE} or fewer is their range]"
+            )
+        text += "."
         if self.published and any(name.startswith("IQM") for name, *_ in self.summary):
             text += (
                 " IQM and optimality gap of published columns are over means of games, those of arms over single runs."
@@ -65,22 +85,23 @@ def score_table(analysis: Analysis) -> Table:
     references = {name: scores for name, scores in references.items() if np.isfinite(scores).any()}
     rows = []
     for at, game in enumerate(analysis.games):
-        finals = [analysis.final[arm][:, at] for arm in analysis.arms]
-        there = [scores[np.isfinite(scores)] for scores in finals]
         row = published[at]
         rows.append(
             Row(
                 reference.title(game),
                 [float(scores[at]) for scores in references.values()],
-                [float(scores.mean()) if len(scores) else math.nan for scores in there],
-                [float(scores.std(ddof=1)) if len(scores) > 1 else math.nan for scores in there],
-                [len(scores) for scores in there],
+                [_score(analysis, arm, at) for arm in analysis.arms],
                 [math.nan if row is None else float(row[name]) for name in columns.values()],
             )
         )
     return Table(
         list(references), analysis.arms, list(columns), rows, _summary(analysis, columns), analysis.score_words
     )
+
+
+def _score(analysis: Analysis, arm: str, game: int) -> Score:
+    mean, low, high = (float(end[game]) for end in analysis.final_intervals[arm])
+    return Score(mean, low, high, int(np.isfinite(analysis.final[arm][:, game]).sum()))
 
 
 def _summary(analysis: Analysis, published: dict[str, str]) -> list[tuple[str, list[str], list[str]]]:
@@ -180,7 +201,7 @@ def markdown(table: Table, cautions: Sequence[str]) -> str:
     | game | a\|b |
     | --- | --: |
     <BLANKLINE>
-    Mean return of the last 100 training episodes ± standard deviation over seeds (number of seeds).
+    Mean return of the last 100 training episodes, mean over seeds (their number) [95% ...].
     <BLANKLINE>
     - Few seeds.
     """
@@ -204,7 +225,7 @@ def latex(table: Table, cautions: Sequence[str]) -> str:
     \midrule
     \bottomrule
     \end{tabular}
-    % Mean return of the last 100 training episodes ± standard deviation over seeds (number of seeds).
+    % Mean return of the last 100 training episodes, mean over seeds (their number) [95% ...].
     """
     headings = _headings(table)
     lines = [r"\begin{tabular}{l" + "r" * len(headings) + "}", r"\toprule"]
@@ -227,7 +248,7 @@ def _cells(table: Table) -> list[list[str]]:
         [
             row.game,
             *map(number, row.reference),
-            *(score_text(*cell) for cell in zip(row.means, row.spreads, row.runs, strict=True)),
+            *(score_text(score, counted_elsewhere=bool(table.seeds)) for score in row.scores),
             *map(number, row.published),
         ]
         for row in table.rows
@@ -235,17 +256,31 @@ def _cells(table: Table) -> list[list[str]]:
     return rows + [[name, *[""] * len(table.references), *own, *theirs] for name, own, theirs in table.summary]
 
 
-def score_text(mean: float, spread: float, runs: int) -> str:
-    """A cell of the table.
+def score_text(score: Score, *, counted_elsewhere: bool = False) -> str:
+    """A cell of the table: mean, interval, and the number of runs unless it stands elsewhere.
 
     Examples
     --------
-    >>> score_text(1200.0, 34.0, 3), score_text(7.0, float("nan"), 1), score_text(float("nan"), float("nan"), 0)
-    ('1,200 ± 34.0 (3)', '7.00 (1)', '–')
+    >>> score_text(Score(1200.0, 1150.0, 1260.0, 3)), score_text(Score(7.0, math.nan, math.nan, 1))
+    ('1,200 [1,150, 1,260] (3)', '7.00 (1)')
+    >>> score_text(Score(1200.0, 1150.0, 1260.0, 3), counted_elsewhere=True)
+    '1,200 [1,150, 1,260]'
     """
-    if not runs:
+    if not score.runs:
         return "–"
-    return f"{number(mean)} ± {number(spread)} ({runs})" if runs > 1 else f"{number(mean)} (1)"
+    return ends_text(score.mean, score.low, score.high) + ("" if counted_elsewhere else f" ({score.runs})")
+
+
+def ends_text(estimate: float, low: float, high: float) -> str:
+    """A score with the ends of its interval, or alone where there is none.
+
+    Examples
+    --------
+    >>> ends_text(12.0, 9.5, 14.0), ends_text(12.0, math.nan, math.nan)
+    ('12.0 [9.50, 14.0]', '12.0')
+    """
+    text = number(estimate)
+    return f"{text} [{number(low)}, {number(high)}]" if math.isfinite(low) else text
 
 
 def _markdown_row(cells: Sequence[str], escape: Callable[[str], str]) -> str:

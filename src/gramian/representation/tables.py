@@ -142,6 +142,36 @@ def not_whole(folder: Path, run: str, lacks: str) -> UserError:
     return UserError(f"the analysis '{folder}' is not whole: run '{run}' has no {lacks}; analyze its runs again")
 
 
+def is_analysis(folder: Path) -> bool:
+    """Whether a folder holds an analysis.
+
+    Raises
+    ------
+    UserError
+        If it holds a part of one.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> is_analysis(folder)
+    False
+    >>> write(folder / "curves.csv", [])
+    >>> is_analysis(folder)
+    Traceback (most recent call last):
+    ...
+    gramian.errors.UserError: the analysis '...' is not whole, missing: measures.csv, dynamics.csv, correlation; ...
+    """
+    parts = (*FILES, CORRELATION)
+    missing = [name for name in parts if not has_table(folder / name)]
+    if 0 < len(missing) < len(parts):
+        raise UserError(
+            f"the analysis '{folder}' is not whole, missing: {', '.join(missing)}; analyze the runs again, "
+            "or remove what is left of it"
+        )
+    return not missing
+
+
 def has_table(path: Path) -> bool:
     """Whether a table is there, as a CSV file or packed."""
     return path.exists() or path.with_suffix(PACKED).exists()

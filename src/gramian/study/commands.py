@@ -14,6 +14,7 @@ from gramian.files import EXPORT, output_folder, plan_paths, replace_text
 from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
 from gramian.study.choosing import MATCHED, evaluation_study
 from gramian.study.hardware import Hardware, Share, divide
+from gramian.study.heads import check_exports
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.matching import games_of, match
 from gramian.study.parts import PART, in_no_part
@@ -211,6 +212,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 def status_command(options: StatusOptions) -> int:
     """Show how a study stands, or the parts of one in the folders below."""
+    check_exports(options.folder)
     folders = [path.parent for path in plan_paths(options.folder)] or [options.folder]
     watch({folder: read_plan(folder) for folder in folders}, once=options.once, left=in_no_part(options.folder))
     return 0

@@ -76,6 +76,7 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     _check(whole, root, target)
     parts = _parts(whole, root)
     plans = plan_paths(root)
+    analyzed = tables.is_analysis(root / ANALYSIS)
     _remove_leftovers(target)
     with (
         _new_folder(target) as folder,
@@ -83,11 +84,13 @@ def write_export(study: str | Path, out: str | Path) -> Study:
         locked(Path(own) / LOCK),
     ):
         staged = output_folder(Path(own) / "study")
+        written = [
+            path for plan in plans for path in _write_plan(output_folder(staged / plan.parent.relative_to(root)), plan)
+        ]
+        beside = _by_head([path.relative_to(staged) for path in written], list(parts))
         for place, part in parts.items():
-            _write_part(output_folder(staged / place), part, root / place)
-        for plan in plans:
-            _write_plan(output_folder(staged / plan.parent.relative_to(root)), plan)
-        if (root / ANALYSIS / "measures.csv").exists():
+            _write_part(output_folder(staged / place), part, root / place, beside[place])
+        if analyzed:
             _write_analysis(output_folder(staged / ANALYSIS), root / ANALYSIS)
         if not _same(read_study(staged), whole, staged, root):
             raise WorkFailed(f"the export of '{root}' is not read back as it was written; nothing is left of it")
@@ -200,27 +203,48 @@ def _rows(study: Study, rows: Sequence[int]) -> Study:
     return replace(study, runs=runs, settings=settings, provenance=provenance, **logs)
 
 
-def _write_part(folder: Path, part: Study, place: Path) -> None:
+def _by_head(files: Sequence[Path], places: Sequence[Path]) -> dict[Path, list[str]]:
+    """The names of files as seen from the nearest of the heads above each.
+
+    Examples
+    --------
+    >>> _by_head([Path("plan.json"), Path("s1/plan.json")], [Path(), Path("s1")])
+    {PosixPath('.'): ['plan.json'], PosixPath('s1'): ['plan.json']}
+    """
+    found: dict[Path, list[str]] = {place: [] for place in places}
+    for file in files:
+        above = [place for place in places if file.is_relative_to(place)]
+        if above:  # else a plan none of whose runs has begun
+            nearest = max(above, key=lambda place: len(place.parts))
+            found[nearest].append(file.relative_to(nearest).as_posix())
+    return found
+
+
+def _write_part(folder: Path, part: Study, place: Path, beside: Sequence[str]) -> None:
     inside = [Path(own).relative_to(place).as_posix() for own in part.runs["folder"]]
     runs = part.runs.with_columns(folder=pl.Series(inside, dtype=pl.String))
     notes: dict[str, Notes] = {"settings": part.settings, "provenance": part.provenance}
-    write_packed(folder, runs, {name: getattr(part, name) for name in LOGS}, notes)
+    write_packed(folder, runs, {name: getattr(part, name) for name in LOGS}, notes, beside)
 
 
-def _write_plan(folder: Path, plan: Path) -> None:
+def _write_plan(folder: Path, plan: Path) -> list[Path]:
     """The plan, the study and, of each population, what its processes said, as they are but for the machine's name."""
     text = plan.read_text(encoding="utf-8")
+    written = []
     for path in (plan, plan.parent / "study.toml"):
         if path.exists():
             replace_text(folder / path.name, path.read_text(encoding="utf-8"))
+            written.append(folder / path.name)
     if not (plan.parent / "populations").is_dir():
-        return
+        return written
     populations = output_folder(folder / "populations")
     for population in json.loads(text)["populations"]:
         name = f"{_file_name(str(population['id']), plan)}.attempts.jsonl"
         said = plan.parent / "populations" / name
         lines = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
         replace_text(populations / name, "".join(f"{_anonymous(line)}\n" for line in lines))
+        written.append(populations / name)
+    return written
 
 
 def _file_name(name: str, where: Path) -> str:

@@ -2,7 +2,7 @@
 
 | file | content |
 | --- | --- |
-| ``export.json`` | format, SHA-256 of each table, and the settings and the provenance of the runs, each once |
+| ``export.json`` | format, SHA-256 of each table, names of the files beside them, settings and provenance of the runs |
 | ``runs.parquet`` | a row for each run, with the places of its settings and its provenance in the head |
 | ``episodes.parquet`` | place of the run in ``runs``, frames since the episode before, return |
 | ``metrics.parquet``, ``held_out.parquet`` | place of the run in ``runs``, and the columns of its logs |
@@ -12,7 +12,7 @@ Running frames grow and do not compress; the lengths of episodes do. Game, arm a
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,9 @@ import polars as pl
 from gramian.errors import UserError
 from gramian.files import EXPORT, replace_text
 from gramian.parquet import read_table, write_table
+from gramian.study.heads import BESIDE, FORMAT, SUFFIX, TABLES, read_head
 
-FORMAT = 1
-LOGS = ("episodes", "metrics", "held_out")
+LOGS = TABLES[1:]
 CELL = ("run", "game", "arm", "seed")
 """Columns of a log that its run has too."""
 PLACE = "at"
@@ -34,7 +34,11 @@ Notes = Mapping[str, Any]
 
 
 def write_packed(
-    folder: Path, runs: pl.DataFrame, logs: Mapping[str, pl.DataFrame], notes: Mapping[str, Notes]
+    folder: Path,
+    runs: pl.DataFrame,
+    logs: Mapping[str, pl.DataFrame],
+    notes: Mapping[str, Notes],
+    beside: Sequence[str] = (),
 ) -> Path:
     """Write the tables of a study, the head last; give its path.
 
@@ -48,6 +52,8 @@ def write_packed(
         The tables of `LOGS`, each with the columns of `CELL`; ``episodes`` has ``frames`` and ``return`` besides.
     notes
         ``settings`` and ``provenance``, by the name of the run.
+    beside
+        Names of files in ``folder`` without which the tables are not whole.
 
     Examples
     --------
@@ -62,7 +68,7 @@ def write_packed(
     >>> packed.notes("settings"), packed.notes("provenance")
     ({'a': {'n_step': 1}, 'b': {'n_step': 1}}, {})
     """
-    head: dict[str, Any] = {"format": FORMAT, "runs": runs.height, "files": {}}
+    head: dict[str, Any] = {"format": FORMAT, "runs": runs.height, "files": {}, BESIDE: list(beside)}
     places = pl.DataFrame({"run": runs["run"], PLACE: pl.Series(range(runs.height), dtype=pl.Int64)})
     tables = {"runs": runs}
     for name in NOTES:
@@ -78,7 +84,7 @@ def write_packed(
         PLACE, length=pl.col("frames") - pl.col("frames").shift(1).over(PLACE).fill_null(0), **{"return": "return"}
     )
     for name, table in tables.items():
-        path = folder / f"{name}.parquet"
+        path = folder / f"{name}{SUFFIX}"
         write_table(path, table)
         head["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     replace_text(folder / EXPORT, json.dumps(head, indent=1) + "\n")
@@ -96,18 +102,13 @@ class Packed:
     Raises
     ------
     UserError
-        If the head is damaged or of another format; later, if a table is not the one that was written.
+        If the head is damaged or of another format, or if a file is missing that was written with it; later, if a
+        table is not the one that was written.
     """
 
     def __init__(self, head: Path) -> None:
         self.folder = head.parent
-        try:
-            self._head = json.loads(head.read_text(encoding="utf-8"))
-            form = self._head["format"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"'{head}' is damaged ({error!r}); export the study again") from error
-        if form != FORMAT:
-            raise UserError(f"'{head}' has format {form!r}, not {FORMAT}; use the version that wrote it")
+        self._head = read_head(head)
 
     def runs(self) -> pl.DataFrame:
         """A row for each run, as it was given to `write_packed`."""
@@ -133,11 +134,11 @@ class Packed:
                 frames = pl.col("length").cast(pl.Int64).cum_sum().over("run").alias("frames")
                 log = log.select(*CELL, frames, "return")
         except pl.exceptions.PolarsError as error:
-            raise self._damaged(f"{name}.parquet", error) from error
+            raise self._damaged(f"{name}{SUFFIX}", error) from error
         return log
 
     def _table(self, name: str) -> pl.DataFrame:
-        path = self.folder / f"{name}.parquet"
+        path = self.folder / f"{name}{SUFFIX}"
         try:
             whole = hashlib.sha256(path.read_bytes()).hexdigest() == self._head["files"][path.name]
         except (OSError, KeyError, TypeError) as error:

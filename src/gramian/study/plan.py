@@ -16,6 +16,7 @@ from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.session import run_from
 from gramian.errors import UserError
 from gramian.files import output_folder, plan_paths, replace_text
+from gramian.study.heads import check_exports
 from gramian.study.spec import StudySpec, part_options
 
 FORMAT = 1
@@ -194,13 +195,15 @@ def read_plan(folder: Path) -> Plan:
     Raises
     ------
     UserError
-        If there is none, if there are only parts of a study in the folders below, or if it is damaged.
+        If there is none, if there are only parts of a study in the folders below, or if it is damaged; if the folder
+        is an export, and a file is missing.
     """
     path = folder / PLAN
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
         return from_mapping(saved, f"'{path}'")
     except OSError as error:
+        check_exports(folder)
         if parts := [str(part.parent) for part in plan_paths(folder) if part != path]:
             raise UserError(f"'{folder}' holds parts of a study; name one of them: {', '.join(parts)}") from error
         raise UserError(f"'{folder}' holds no study; name the folder that was given as --out") from error

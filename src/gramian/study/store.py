@@ -15,6 +15,7 @@ import polars as pl
 from gramian.errors import UserError
 from gramian.files import EXPORT, files_below, output_folder, plan_paths, replace_text, replacing
 from gramian.palette import arm_label
+from gramian.study.heads import check_exports
 from gramian.study.names import game_name
 from gramian.study.packed import Packed
 from gramian.study.parts import Cell, in_no_part, planned_cells, read_json
@@ -83,7 +84,7 @@ def read_study(folder: str | Path) -> Study:
     Raises
     ------
     UserError
-        If there is no run, or if a file of one cannot be read.
+        If there is no run, if a file of one cannot be read, or if an export lacks one that it was written with.
 
     See Also
     --------
@@ -103,6 +104,7 @@ def read_study(folder: str | Path) -> Study:
     root = Path(folder)
     if not root.is_dir():
         raise UserError(f"there is no folder '{root}'; name the folder of a study, a population or a run")
+    check_exports(root)
     readers: dict[str, Callable[[Path], Study]] = {
         "config.toml": lambda path: _read_run(path.parent, root),
         "imported.json": _read_import,
