@@ -8,7 +8,7 @@ import torch
 
 pytest.importorskip("minatar")
 
-from benchmarks import contestants, growth, side_by_side, training
+from benchmarks import contestants, growth, side_by_side, training, workers
 from benchmarks.contestants import Part, missing
 from benchmarks.workers import Worker, profiled
 from gramian.deep.config import load_preset
@@ -225,6 +225,55 @@ def test_skipped_contestants_are_named(monkeypatch, capsys):
 def test_a_process_that_dies_is_reported_with_its_last_words():
     with Worker(tiny("emulator", preset="nosuchpreset")) as worker, pytest.raises(WorkFailed, match="nosuchpreset"):
         worker.wait()
+
+
+class Idle:
+    """A contestant that takes ten steps in as many seconds."""
+
+    def __init__(self, clock):
+        self.clock = clock
+
+    def run(self, seconds):
+        self.clock.now += seconds
+        return 10
+
+    def updates(self):
+        return 0
+
+    def parts(self):
+        return []
+
+
+class Clock:
+    """A clock, and a GPU that takes five seconds to start at its first use."""
+
+    now, started = 0.0, False
+
+    def synchronise(self):
+        self.now += 0.0 if self.started else 5.0
+        self.started = True
+
+
+def test_the_start_of_cuda_is_no_part_of_a_measurement(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(workers.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(torch.cuda, "synchronize", clock.synchronise)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    assert [workers.measure(Idle(clock), 10.0, None, cuda=True).seconds for _ in range(2)] == [10.0, 10.0]
+
+
+def test_who_does_not_use_the_gpu_does_not_wait_for_it(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(torch.cuda, "synchronize", clock.synchronise)
+    assert workers.measure(Idle(clock), 10.0, None, cuda=False).device_bytes == 0
+    assert not clock.started
+
+
+def test_a_process_of_an_emulator_never_touches_the_gpu():
+    with Worker(tiny("emulator", device="cuda")) as worker:
+        worker.wait()
+        worker.send(0.01, 1)
+        assert worker.receive().agent_steps > 0
 
 
 def test_a_profile_counts_a_part_inside_another_once():
