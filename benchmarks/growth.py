@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.command_line import check_file
 from benchmarks.contestants import Workload
-from benchmarks.side_by_side import Row, heading, spread, workload
+from benchmarks.side_by_side import Row, emulator_note, heading, spread, workload
 from benchmarks.workers import Measurement, Worker, say
 from gramian.deep.config import load_preset
 from gramian.deep.environments.population import cores, make_engine
@@ -37,7 +37,7 @@ STEADY_S = 300.0
 """A bill from less than this is marked."""
 INTERVAL_S = 10.0
 """Of the rows of a steady measurement."""
-SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_threads", "repeat")
+SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_threads", "emulator_threads", "repeat")
 STEADY_COLUMNS = ("runs", "capacity", "torch_threads", "elapsed_s")
 SWEEP_NEEDS = {"sweep", "contestant", "runs", "cores", "agent_steps", "seconds"}
 STEADY_NEEDS = {"elapsed_s", "agent_steps", "seconds", "rss_bytes", "device_bytes"}
@@ -124,9 +124,11 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
         say(lines[-1])
         for row in (ours, bare):
             for repeat, found in enumerate(row.repeats):
-                table.add([sweep, row.contestant, runs, count, work.capacity, row.threads, repeat], found)
+                cells = [sweep, row.contestant, runs, count, work.capacity, row.threads, row.emulator_threads, repeat]
+                table.add(cells, found)
     sized = argparse.Namespace(**{**vars(options), "capacity": grown(options, options.populations[0]).capacity})
-    page = [*heading(sized), "", *lines, "", *skipped]
+    notes = [emulator_note(options.emulator_threads)] if find_game(options.game).kind == "atari" else []
+    page = [*heading(sized), "", *lines, "", *notes, *skipped]
     return "\n".join(page).rstrip() + "\n", table.text
 
 

@@ -1,7 +1,9 @@
 """The benchmark as a command."""
 
 import csv
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -86,6 +88,22 @@ def test_scaling_measures_what_fits_and_says_what_does_not(tmp_path, capsys):
     assert (tmp_path / "scaling.png").stat().st_size > 1000
 
 
+@pytest.mark.parametrize("threads", [0, 1])
+def test_the_emulator_has_the_threads_that_the_table_says(tmp_path, capsys, threads):
+    asked = ["--game", "pong", "--contestants", "emulator", "--emulator-threads", str(threads), "--out", str(tmp_path)]
+    assert training.main([*QUICK, *asked]) == 0
+    assert {row["emulator_threads"] for row in read(tmp_path / "training.csv")} == {str(threads)}
+    assert ("with 1 thread, bound to no core" in capsys.readouterr().out) == (threads == 1)
+
+
+def test_the_emulator_starts_the_threads_that_were_asked_for():
+    work = tiny("emulator", game="pong", preset="author", emulator_threads=1, runs=4)
+    before = set(Path("/proc/self/task").iterdir())
+    alone = contestants.emulator(work)
+    assert len(set(Path("/proc/self/task").iterdir()) - before) == 1
+    assert alone.run(0.0) == 4
+
+
 def test_replays_that_do_not_fit_are_not_tried():
     work = tiny(capacity=10**15)
     assert "GB are free on cpu" in growth.lacking(work, 1)
@@ -117,6 +135,11 @@ def test_many_runs_get_smaller_replays():
         (["--prefill", "0"], "--prefill is 0; it must be at least 1"),
         (["--capacity", "100000000000"], "lower --capacity"),
         (["--plot", "nowhere.csv", "x.png"], "cannot read 'nowhere.csv'"),
+        (["--game", "pong", "--emulator-threads", "-1"], "--emulator-threads is -1; ale-py has no more of them"),
+        (["--game", "pong", "--emulator-threads", "99999"], f"give 1 to {os.cpu_count()}, or 0 for its own choice"),
+        (["--emulator-threads", "1"], "no emulator of Atari is measured alone; leave it away"),
+        (["--game", "pong", "--emulator-threads", "1", "--contestants", "gramian"], "no emulator of Atari is measured"),
+        (["--game", "pong", "--emulator-threads", "1", "--steady", "1"], "no emulator of Atari is measured alone"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
