@@ -1,5 +1,9 @@
 import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -106,6 +110,37 @@ def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, argu
 def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):
     assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
     assert "gramian: first updates\n" in capsys.readouterr().err
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+
+
+@needs_proc
+def test_the_first_update_is_counted_from_the_start_of_the_process():
+    waits = (
+        "import sys, time; time.sleep(2); sys.argv[1:] = ['bench', 'cartpole', '--seconds', '0.1', '--device', 'cpu']"
+    )
+    begins = "from gramian.cli import main; raise SystemExit(main())"
+    out = subprocess.run(
+        [sys.executable, "-c", f"{waits}; {begins}"], check=True, capture_output=True, text=True
+    ).stdout
+    (found,) = re.findall(r"^first update after +([\d.]+) s from the process's start, the prefill apart$", out, re.M)
+    assert float(found) > 2.0
+
+
+@needs_proc
+def test_the_age_of_a_process_is_that_of_its_process_and_not_of_its_clock():
+    code = "import time; time.sleep(0.5); from gramian.deep.bench import _process_age_s as age; print(age(), age())"
+    began = time.perf_counter()
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    first, second = map(float, out.split())
+    assert 0.5 <= first <= second <= time.perf_counter() - began + 0.02  # ticks of a hundredth
+
+
+def test_where_a_process_cannot_tell_its_start_nothing_is_said_of_it(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "_process_age_s", lambda: None)
+    assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
+    assert "first update after" not in capsys.readouterr().out
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):

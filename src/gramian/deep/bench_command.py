@@ -103,7 +103,10 @@ def bench_command(options: BenchOptions) -> int:
     share = speed.agent_steps_per_second / speed.emulator_steps_per_second
     print(f"whole loop          {speed.agent_steps_per_second:12,.0f} agent steps/s")
     print(f"environments alone  {speed.emulator_steps_per_second:12,.0f} agent steps/s; the loop reaches {share:.0%}")
-    print(f"first update after  {speed.seconds_to_first_update:12.1f} s, the prefill apart")
+    if speed.seconds_to_first_update is not None:
+        print(
+            f"first update after  {speed.seconds_to_first_update:12.1f} s from the process's start, the prefill apart"
+        )
     total = sum(speed.microseconds.values())
     print("\npiece of a step     µs of the host     share")
     for name, value in speed.microseconds.items():
