@@ -35,6 +35,7 @@ from matplotlib.lines import Line2D
 from benchmarks.command_line import Parser, check_file, new_folder, new_picture
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
+from gramian.progress import counted
 from gramian.report import reference
 from gramian.report.statistics import Array
 from gramian.study.store import Study, read_study
@@ -162,7 +163,11 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
             else:
                 others += 1
         if others:
-            notes.append(f"Left aside: {others} runs in `{folder.name}` that are not `{ARM}` with preset `{PRESET}`.")
+            are = "is" if others == 1 else "are"
+            notes.append(
+                f"Left aside: {counted(others, 'run')} in `{folder.name}` that {are} not `{ARM}` with preset "
+                f"`{PRESET}`."
+            )
     return sorted(runs, key=lambda run: (run.game, run.seed)), notes
 
 
@@ -302,9 +307,11 @@ def outside(rows: Sequence[Row]) -> str:
     """In a sentence: where our mean lies outside the range of Dopamine's runs."""
     places = [f"{reference.title(row.game)} at {row.million_frames} ({row.outside})" for row in rows if row.outside]
     if not places:
-        return f"Our mean is within the range of Dopamine's runs in all {len(rows)} lines."
+        lines = f"all {len(rows)} lines" if len(rows) > 1 else "the one line"
+        return f"Our mean is within the range of Dopamine's runs in {lines}."
     return (
-        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {len(rows)} lines: {', '.join(places)}."
+        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {counted(len(rows), 'line')}: "
+        f"{', '.join(places)}."
     )
 
 
@@ -326,7 +333,7 @@ def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
     for game in dict.fromkeys(row.game for row in rows):
         count = max(row.runs for row in rows if row.game == game)
         if count < most:
-            told.append(f"{reference.title(game)}: {count} runs, where other games have {most}.")
+            told.append(f"{reference.title(game)}: {counted(count, 'run')}, where other games have {most}.")
     return told
 
 

@@ -22,7 +22,7 @@ from gramian.deep.memory import available_bytes
 from gramian.deep.replay import bytes_needed
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
-from gramian.progress import duration
+from gramian.progress import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ def grown(options: argparse.Namespace, runs: int) -> Workload:
 def lacking(work: Workload, core_count: int) -> str:
     """What the machine does not have for this workload; empty where it has all."""
     if core_count > cores():
-        return f"{cores()} cores are there"
+        return f"there {'is' if cores() == 1 else 'are'} {counted(cores(), 'core')}"
     engine = make_engine(find_game(work.game), 1, work.settings.environment)
     try:
         needed = bytes_needed(engine.observation, work.runs, work.envs_per_run, work.capacity)
@@ -107,7 +107,7 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
     for sweep, runs, count in points(options):
         work = grown(options, runs)
         if reason := lacking(work, count):
-            skipped.append(f"not run: {runs} runs on {count} cores: {reason}")
+            skipped.append(f"not run: {counted(runs, 'run')} on {counted(count, 'core')}: {reason}")
             say(skipped[-1])
             continue
         ours, bare = measured([work, replace(work, contestant="emulator")], count, options)
@@ -149,7 +149,7 @@ def steady(options: argparse.Namespace) -> tuple[str, str]:
     """Rate and memory of gramian over time, and the bill for the paper's study; the page and the CSV."""
     work = grown(options, options.populations[0])
     if reason := lacking(work, cores()):
-        raise UserError(f"{work.runs} runs cannot be measured: {reason}; lower --capacity or --populations")
+        raise UserError(f"{counted(work.runs, 'run')} cannot be measured: {reason}; lower --capacity or --populations")
     table = Table(options, "steady", STEADY_COLUMNS)
     with ExitStack() as processes:
         row = Row("gramian", work.runs, [processes.enter_context(Worker(work))])
@@ -177,9 +177,9 @@ def bill(row: Row, elapsed_s: float) -> list[str]:
     halves = [statistics.median(found.rate for found in part) for part in (row.repeats[:half], row.repeats[-half:])]
     first, last = row.repeats[0], row.repeats[-1]
     lines = [
-        f"- {row.runs} runs, {duration(elapsed_s)}: {rate:,.0f} agent steps/s, all runs together "
-        f"({spread([found.rate for found in row.repeats], 0)} in {len(row.repeats)} intervals); second half against "
-        f"first {halves[1] / halves[0]:.3f}",
+        f"- {counted(row.runs, 'run')}, {duration(elapsed_s)}: {rate:,.0f} agent steps/s, all runs together "
+        f"({spread([found.rate for found in row.repeats], 0)} in {counted(len(row.repeats), 'interval')}); second half "
+        f"against first {halves[1] / halves[0]:.3f}",
         f"- memory {first.rss_bytes / 1e9:.3f} GB after the first interval, {last.rss_bytes / 1e9:.3f} GB after the "
         f"last; on the GPU {first.device_bytes / 1e9:.3f} and {last.device_bytes / 1e9:.3f} GB",
         f"- the paper's study, {STUDY_RUNS} runs of {STUDY_AGENT_STEPS:,} agent steps, in populations like this one "

@@ -20,6 +20,7 @@ from gramian.deep.environments.population import cores
 from gramian.deep.games import Kind, find_game
 from gramian.deep.memory import available_bytes
 from gramian.errors import UserError
+from gramian.progress import counted
 
 PROCESS_BYTES = 600 << 20
 """What a process with torch takes, apart from its replay."""
@@ -215,14 +216,15 @@ def heading(options: argparse.Namespace) -> list[str]:
     """What was measured, where."""
     packages = ("torch", "stable-baselines3", "gymnasium", "ale-py", "minatar")
     prefill = options.capacity if options.prefill is None else options.prefill
-    where = f"{platform.machine()}, {cores()} cores"
+    where = f"{platform.machine()}, {counted(cores(), 'core')}"
     if options.device != "cpu":
         where += f", {torch.cuda.get_device_name()}"
     return [
         f"## DQN on {find_game(options.game).title}, preset `{options.preset}`",
         "",
         f"Replay of {options.capacity:,} transitions a run, {prefill:,} of them random and taken before; device "
-        f"{options.device}; {options.repeats} repeats of {options.seconds:g} s each in turn; median (least–most).",
+        f"{options.device}; {counted(options.repeats, 'repeat')} of {options.seconds:g} s each in turn; median "
+        "(least–most).",
         f"{where}; Python {platform.python_version()}, "
         + ", ".join(f"{name} {found}" for name in packages if (found := installed(name))),
     ]
@@ -340,7 +342,7 @@ def emulator_note(threads: int) -> str:
     "The emulator alone is ale-py's vector environment with 1 thread, bound to no core."
     """
     own = "its own choice of threads, one for each environment and no more than the machine has cores"
-    had = f"{threads} thread{'s'[: threads > 1]}" if threads else own
+    had = counted(threads, "thread") if threads else own
     return f"The emulator alone is ale-py's vector environment with {had}, bound to no core."
 
 

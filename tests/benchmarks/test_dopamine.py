@@ -108,7 +108,9 @@ def test_runs_outside_the_range_of_dopamines_are_named(tmp_path, shift, side):
 
 def test_a_single_run_has_no_interval(tmp_path):
     row = compared(laid_beside(tmp_path, seeds=[0]))[0]
-    assert "[–, –]" in dopamine.markdown([row])
+    page = dopamine.markdown([row])
+    assert "[–, –]" in page
+    assert "in the one line." in page
 
 
 def test_games_and_seeds_may_lie_in_several_folders(tmp_path):

@@ -54,6 +54,7 @@ def test_a_steady_measurement_ends_in_a_bill_and_a_picture(tmp_path, capsys):
     asked = ["--steady", "0.2", "--threads", "1", "--populations", "2", "--prefill", "64", "--out", str(tmp_path)]
     assert training.main([*QUICK, *asked]) == 0
     page = capsys.readouterr().out
+    assert " in 1 interval);" in page
     assert "441 runs of 5,000,000 agent steps" in page
     assert "provisional" in page
     assert float(read(tmp_path / "steady.csv")[-1]["elapsed_s"]) >= 0.2
@@ -80,7 +81,7 @@ def test_a_steady_measurement_that_is_stopped_leaves_what_it_has_measured(tmp_pa
 def test_scaling_measures_what_fits_and_says_what_does_not(tmp_path, capsys):
     asked = ["--scaling", "--populations", "1", "2", "--cores", "1", "4096", "--cores-at", "2", "--prefill", "64"]
     assert training.main([*QUICK, *asked, "--out", str(tmp_path)]) == 0
-    assert "not run: 2 runs on 4096 cores" in capsys.readouterr().out
+    assert "not run: 2 runs on 4,096 cores" in capsys.readouterr().out
     rows = read(tmp_path / "scaling.csv")
     assert {(row["sweep"], row["runs"]) for row in rows} == {("runs", "1"), ("runs", "2"), ("cores", "2")}
     assert {row["cores"] for row in rows if row["sweep"] == "cores"} == {"1"}

@@ -4,6 +4,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -22,8 +23,10 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     out = capsys.readouterr().out
     assert re.search(r"^whole loop +[\d,]+ agent steps/s$", out, re.MULTILINE)
     assert re.search(r"^environments alone +[\d,]+ agent steps/s; the loop reaches \d+%$", out, re.MULTILINE)
-    shares = [int(share) for share in re.findall(r"^(?:draw|act|send|learn|recv|observe|other) .* (\d+)%$", out, re.M)]
-    assert len(shares) == 7
+    shares = [
+        int(share) for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|other) .* (\d+)%$", out, re.M)
+    ]
+    assert len(shares) == 8
     assert sum(shares) == pytest.approx(100, abs=4)
 
 
@@ -141,6 +144,39 @@ def test_where_a_process_cannot_tell_its_start_nothing_is_said_of_it(monkeypatch
     monkeypatch.setattr(bench, "_process_age_s", lambda: None)
     assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
     assert "first update after" not in capsys.readouterr().out
+
+
+def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monkeypatch):
+    now = 0.0
+
+    class Works:
+        def settle(self):
+            nonlocal now
+            now += 100.0
+
+        def draw(self):
+            nonlocal now
+            now += 1.0
+            self.settle()
+            now += 2.0
+
+        act = send = learn = recv = observe = None
+
+    works = Works()
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: now)
+    spent = dict.fromkeys(bench.PIECES, 0.0)
+    with bench._timed(SimpleNamespace(pipeline=works, environments=works), spent):
+        works.draw()
+        works.settle()
+    works.draw()
+    assert {name: value for name, value in spent.items() if value} == {"draw": 3.0, "settle": 200.0}
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 environment a run"), (2, "2 environments a run")])
+def test_one_environment_is_no_plural(capsys, count, words):
+    asked = ["cartpole", "--seconds", "0.1", "--device", "cpu", "--envs-per-run", str(count)]
+    assert main(["bench", *asked]) == 0
+    assert words in capsys.readouterr().out
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):

@@ -18,8 +18,8 @@ from gramian.deep.pipeline import DevicePipeline
 from gramian.deep.trainer import Trainer, make_environments
 
 WARM_UP_UPDATES = 20
-PIECES = ("draw", "act", "send", "learn", "recv", "observe")
-"""The pieces of a step, in their order."""
+PIECES = ("draw", "settle", "act", "send", "learn", "recv", "observe")
+"""The pieces of a step, in their order. On the host a draw waits for the last update: `settle`, counted apart."""
 
 
 @dataclass(frozen=True)
@@ -152,17 +152,21 @@ def _loop_rate(trainer: Trainer, seconds: float) -> tuple[float, dict[str, float
 
 @contextmanager
 def _timed(trainer: Trainer, spent: dict[str, float]) -> Iterator[None]:
-    """Let the pieces of a step look at the clock."""
-    owners: list[tuple[object, str]] = [(trainer.pipeline, name) for name in ("draw", "act", "learn", "observe")]
-    owners += [(trainer.environments, name) for name in ("send", "recv")]
+    """Let the pieces of a step look at the clock; a piece inside another counts for itself alone."""
+    owners: list[tuple[object, str]] = [(trainer.environments, name) for name in ("send", "recv")]
+    owners += [(trainer.pipeline, name) for name in PIECES if name not in ("send", "recv")]
+    inner = [0.0]
 
     def watched(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **named: Any) -> Any:
+            inner.append(0.0)
             began = time.perf_counter()
             try:
                 return work(*arguments, **named)
             finally:
-                spent[name] += time.perf_counter() - began
+                elapsed = time.perf_counter() - began
+                spent[name] += elapsed - inner.pop()
+                inner[-1] += elapsed
 
         return run
 

@@ -19,6 +19,7 @@ from gramian.deep.replay import bytes_needed
 from gramian.deep.session import learner_bytes, pick_device, place_replay
 from gramian.deep.trainer import network_spec
 from gramian.errors import UserError
+from gramian.progress import counted
 
 TOLERANCE = 1e-5
 """Largest relative difference that graphed and eager weights may have after ten updates."""
@@ -88,7 +89,7 @@ def bench_command(options: BenchOptions) -> int:
     patience = f", awake for {options.patience_us:,} µs" if options.patience_us else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
-        f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
+        f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
         f"on {device} ({execution}{rounding}), replay on {replay_device}{patience}, torch {torch.__version__}"
     )
     speed = measure(

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.progress import counted
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
-from gramian.report.html import counted
 from gramian.report.statistics import Array, Interval
 
 
