@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.command_line import Parser, new_folder
+from benchmarks.command_line import Parser, complain, new_folder
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
@@ -75,6 +75,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         for value in getattr(options, name) or ():
             if value < 1:
                 raise UserError(f"--{name} holds {value}; each must be at least 1")
+    if max(options.threads or [1]) > (most := os.cpu_count() or 1):
+        raise UserError(f"--threads holds {max(options.threads)}; each must be at most {most}, the machine's cores")
     check_emulator_threads(options, game.kind)
     for name in ("seconds", "calibration", "steady"):
         if getattr(options, name) is not None and not 0 < getattr(options, name) < math.inf:
@@ -148,13 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             write(options, "training", *compare(options))
     except UserError as error:
-        say(str(error))
+        complain("training", error)
         return 2
     except WorkFailed as error:
-        say(str(error))
+        complain("training", error)
         return 1
     except KeyboardInterrupt:
-        say("interrupted")
+        say("benchmarks.training: interrupted")
         return 130
     return 0
 

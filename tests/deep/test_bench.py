@@ -1,3 +1,4 @@
+import os
 import re
 import subprocess
 import sys
@@ -36,6 +37,9 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
         (["--runs", "0"], "--runs 0 is too small; give 1 or more"),
         (["--patience-us", "-1"], "--patience-us -1 is too small; give 0 or more"),
         (["--torch-threads", "0"], "--torch-threads 0 is too small; give 1 or more"),
+        (["--torch-threads", "100000"], f"is too large; give at most {os.cpu_count()}, the machine's cores"),
+        (["cartpole", "--replay-capacity", "0"], "--replay-capacity 0 is too small; give more than 1, n_step for each"),
+        (["cartpole", "--replay-capacity", "8", "--envs-per-run", "8"], "--replay-capacity 8 is too small; give more"),
         (["--device", "cpu", "--runs", "100000"], "lower --runs or --replay-capacity"),
         (["--device", "cpu", "--replay-capacity", "1000000000000"], "lower --runs or --replay-capacity"),
         (["--seconds", "0"], "--seconds 0.0 is no time to measure; give more than 0 and less than 3600"),
@@ -113,6 +117,13 @@ def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, argu
 def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):
     assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
     assert "gramian: first updates\n" in capsys.readouterr().err
+
+
+def test_more_environments_than_the_usual_prefill_has_steps_are_measured(capsys):
+    asked = ["cartpole", "--seconds", "0.1", "--device", "cpu", "--preset", "smoke", "--envs-per-run", "1100"]
+    assert load_preset("smoke").prefill_agent_steps < 1100
+    assert main(["bench", *asked]) == 0
+    assert "1,100 environments a run" in capsys.readouterr().out
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")

@@ -66,7 +66,7 @@ def measure(
     """
     settings = replace(
         config.settings,
-        prefill_agent_steps=max(config.settings.batch_size, 256),
+        prefill_agent_steps=max(config.settings.batch_size, 256, config.settings.n_step * config.settings.envs_per_run),
         epsilon_decay_agent_steps=1,
         frames=2**62,
     )
