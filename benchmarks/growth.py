@@ -26,6 +26,7 @@ from gramian.progress import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ARMS = ("dqn", "decor", "gram")
 """Of the paper's study; the runs of a population take them in turn."""
@@ -211,35 +212,76 @@ def plot(table: Path, picture: Path) -> None:
     check_file(picture, ".png")
     try:
         from matplotlib.figure import Figure
-        from matplotlib.ticker import LogLocator, NullLocator
     except ImportError as error:
         raise UserError("a plot needs matplotlib; install gramian[lab], or draw it on another machine") from error
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(layout="constrained")
     if "sweep" in rows[0]:
-        for axes, sweep in ((left, "runs"), (right, "cores")):
-            # before the points: a change of scale takes the ticks away
-            axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
-            for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
-                chosen = [row for row in rows if (row["sweep"], row["contestant"]) == (sweep, contestant)]
-                _draw_sweep(axes, chosen, sweep, title)
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_major_formatter("{x:,.0f}")
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.legend()
+        _draw_sweeps(figure, rows)
     else:
-        minutes = [float(row["elapsed_s"]) / 60 for row in rows]
-        left.plot(minutes, [int(row["agent_steps"]) / float(row["seconds"]) for row in rows])
-        left.set(xlabel="minutes", ylabel="agent steps/s, all runs together", ylim=(0, None))
-        left.yaxis.set_major_formatter("{x:,.0f}")
-        for column, title in (("rss_bytes", "host"), ("device_bytes", "GPU")):
-            if any(amounts := [int(row[column]) / 1e9 for row in rows]):  # the GPU's where there is one
-                right.plot(minutes, amounts, label=title)
-        right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, 1.1 * right.get_ylim()[1]))
-        right.legend()
+        _draw_steady(figure, rows)
     output_folder(picture.parent)
     with replacing(picture) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def _panels(figure: "Figure", count: int) -> "list[Axes]":
+    """So many panels beside each other, each with its usual size."""
+    figure.set_size_inches(max(6.0, 4.5 * count), 4.0)
+    return list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def _numbers(rows: Sequence[dict[str, str]], column: str) -> str:
+    """What a column holds, in words: one number, or the least and the most."""
+    values = [int(row[column]) for row in rows]
+    return " to ".join(f"{value:,}" for value in sorted({min(values), max(values)}))
+
+
+def _draw_sweeps(figure: "Figure", rows: Sequence[dict[str, str]]) -> None:
+    """A panel for each sweep that was measured."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    measured = {sweep: [row for row in rows if row["sweep"] == sweep] for sweep in ("runs", "cores")}
+    present = {sweep: own for sweep, own in measured.items() if own}
+    for axes, (sweep, own) in zip(_panels(figure, len(present)), present.items(), strict=True):
+        # before the points: a change of scale takes the ticks away
+        axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
+        other = "cores" if sweep == "runs" else "runs"
+        axes.set_title(f"As the {sweep} grow; {other}: {_numbers(own, other)}", fontsize="medium")
+        for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
+            _draw_sweep(axes, [row for row in own if row["contestant"] == contestant], sweep, title)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.legend()
+
+
+def _draw_steady(figure: "Figure", rows: Sequence[dict[str, str]]) -> None:
+    """Rate and memory over time, the host's and, where there is one, the GPU's in a panel each."""
+    memories = [("rss_bytes", "host"), ("device_bytes", "GPU")]
+    present = [(column, owner) for column, owner in memories if any(int(row[column]) for row in rows)]
+    left, *others = _panels(figure, 1 + len(present))
+    minutes = [float(row["elapsed_s"]) / 60 for row in rows]
+    left.plot(minutes, [int(row["agent_steps"]) / float(row["seconds"]) for row in rows])
+    left.set(xlabel="minutes", ylabel="agent steps/s, all runs together", ylim=(0, None))
+    left.set_title(f"Rate; runs: {_numbers(rows, 'runs')}" if "runs" in rows[0] else "Rate", fontsize="medium")
+    left.yaxis.set_major_formatter("{x:,.0f}")
+    for axes, (column, owner) in zip(others, present, strict=True):
+        amounts = [int(row[column]) / 1e9 for row in rows]
+        axes.plot(minutes, amounts)
+        low, high = _ends(amounts)
+        axes.set(xlabel="minutes", ylabel=f"GB; the axis begins at {low:g}", ylim=(low, high))
+        axes.set_title(f"Memory of the {owner}", fontsize="medium")
+        axes.ticklabel_format(axis="y", useOffset=False)
+
+
+def _ends(amounts: Sequence[float]) -> tuple[float, float]:
+    """Round ends of an axis on which changes can be seen, from a hundredth of the most on."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = min(amounts), max(amounts)
+    room = 0.1 * (high - low) + max(0.0, 0.01 * high - (high - low)) / 2
+    ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(max(0.0, low - room), high + room)
+    return max(0.0, float(ticks[0])), float(ticks[-1])
 
 
 def _draw_sweep(axes: "Axes", rows: Sequence[dict[str, str]], sweep: str, title: str) -> None:

@@ -235,6 +235,61 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, table, picture, word
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
+def sweep_rows(sweep, runs=1, cores=16):
+    numbers = {"runs": str(runs), "cores": str(cores), "seconds": "3.0"}
+    return [
+        {"sweep": sweep, "contestant": contestant, "agent_steps": steps, **numbers}
+        for contestant, steps in (("gramian", "300"), ("emulator", "900"))
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rows", "titles"),
+    [
+        (sweep_rows("runs", 1) + sweep_rows("runs", 3), ["As the runs grow; cores: 16"]),
+        (sweep_rows("cores", 9, 1) + sweep_rows("cores", 9, 2), ["As the cores grow; runs: 9"]),
+        (sweep_rows("runs") + sweep_rows("cores", 9), ["As the runs grow; cores: 16", "As the cores grow; runs: 9"]),
+    ],
+)
+def test_only_the_sweeps_that_were_measured_are_drawn(rows, titles):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    growth._draw_sweeps(figure, rows)
+    figure.draw_without_rendering()
+    assert [axes.get_title() for axes in figure.axes] == titles
+    assert all(axes.lines and axes.get_legend().get_texts() for axes in figure.axes)
+
+
+def steady_row(minute, host, device):
+    numbers = {"agent_steps": 30, "seconds": 3.0, "rss_bytes": int(host * 1e9), "device_bytes": int(device * 1e9)}
+    return {"elapsed_s": str(60 * minute), **{name: str(value) for name, value in numbers.items()}}
+
+
+@pytest.mark.parametrize(
+    ("host", "device", "titles"),
+    [
+        ([6.2, 6.28], [59.5, 59.5], ["Rate", "Memory of the host", "Memory of the GPU"]),
+        ([0.5, 0.5], [0, 0], ["Rate", "Memory of the host"]),
+    ],
+)
+def test_every_memory_has_a_panel_whose_axis_says_where_it_begins(host, device, titles):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    growth._draw_steady(figure, [steady_row(*row) for row in zip((1, 2), host, device, strict=True)])
+    assert [axes.get_title() for axes in figure.axes] == titles
+    for axes, amounts in zip(figure.axes[1:], (host, device), strict=False):
+        low, high = axes.get_ylim()
+        assert axes.get_ylabel() == f"GB; the axis begins at {low:g}"
+        assert 0 <= low < min(amounts) <= max(amounts) < high
+
+
+def test_growth_fills_a_good_part_of_the_axis_and_noise_does_not():
+    low, high = growth._ends([6.2, 6.28])
+    assert high - low < 3 * 0.08
+    low, high = growth._ends([6.2, 6.2001])
+    assert high - low > 100 * 0.0001
+    assert growth._ends([0.1, 8.0])[0] == 0
+
+
 def test_what_cannot_be_imported_is_named(monkeypatch):
     monkeypatch.setattr(contestants, "find_spec", lambda name: None if name in ("stable_baselines3", "cv2") else name)
     assert missing("sb3", "atari") == "stable_baselines3 and cv2 cannot be imported here"
