@@ -249,6 +249,9 @@ def _draw_sweeps(figure: "Figure", rows: Sequence[dict[str, str]]) -> None:
         axes.set_title(f"As the {sweep} grow; {other}: {_numbers(own, other)}", fontsize="medium")
         for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
             _draw_sweep(axes, [row for row in own if row["contestant"] == contestant], sweep, title)
+        at = sorted({int(row[sweep]) for row in own})
+        axes.set_xticks(at, [str(x) for x in at])
+        axes.xaxis.minorticks_off()
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.yaxis.set_minor_locator(NullLocator())
@@ -295,5 +298,3 @@ def _draw_sweep(axes: "Axes", rows: Sequence[dict[str, str]], sweep: str, title:
         below = [m - min(rates[x]) for x, m in zip(at, middle, strict=True)]
         above = [max(rates[x]) - m for x, m in zip(at, middle, strict=True)]
         axes.errorbar(at, middle, yerr=[below, above], marker="o", capsize=3, label=title)
-        axes.set_xticks(at, [str(x) for x in at])
-        axes.xaxis.minorticks_off()
