@@ -143,7 +143,8 @@ def trainers(folders: Sequence[Path]) -> set[int]:
             named = [(here / word.rpartition("=")[2]).resolve() for word in words]
             if any(path.is_relative_to(root) for path in named for root in roots):
                 found.add(int(place.name))
-    return found
+    # of one that was started by another, as by a launcher with the same words, the inner one is at work
+    return {process for process in found if not any(int(below.name) in found for below in descendants(process))}
 
 
 def command_line(place: Path) -> list[str]:

@@ -98,6 +98,21 @@ def test_training_is_found_by_the_folder_that_it_names(tmp_path, called_like_tra
     assert rss_bytes > 1e6
 
 
+def test_a_launcher_with_the_same_words_is_not_a_second_process_at_work(tmp_path):
+    (tmp_path / "gramian").write_text(
+        "import subprocess, sys\n"
+        "if sys.argv[-1] == 'outer': subprocess.run([sys.executable, *sys.argv[:-1]])\n"
+        "else: print(flush=True); sys.stdin.read()\n"
+    )
+    command = [sys.executable, "gramian", "train", "--out=runs/first", "outer"]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdout.readline()
+        (inner,) = watch.trainers([tmp_path / "runs"])
+        assert [place.name for place in watch.descendants(process.pid)] == [str(inner)]
+        assert {place.name for place in watch.family(inner)} == {str(process.pid), str(inner)}
+        process.stdin.close()
+
+
 def test_a_stopped_process_is_not_at_work_and_has_its_memory(tmp_path, called_like_training):
     called_like_training.send_signal(signal.SIGSTOP)
     until(lambda: watch.is_stopped(called_like_training.pid))
