@@ -1,6 +1,7 @@
 """What the command lines of all benchmarks share: errors of one line, and places that are checked before the work."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
@@ -30,6 +31,45 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """See `argparse.ArgumentParser.error`."""
         self.exit(2, f"{self.prog.removeprefix('python -m ')}: {message}\n")
+
+
+def complain(name: str, error: Exception) -> None:
+    """Say on standard error what is wrong, as a `Parser` does.
+
+    Parameters
+    ----------
+    name
+        Of the benchmark's module.
+    error
+        A person is to read it.
+    """
+    print(f"benchmarks.{name}: {error}", file=sys.stderr)
+
+
+def whole(least: int, most: int) -> Callable[[str], int]:
+    """An option's value that is a whole number in a range.
+
+    Examples
+    --------
+    >>> whole(1, 1000)("12")
+    12
+    >>> whole(1, 1000)("0")
+    Traceback (most recent call last):
+    ...
+    argparse.ArgumentTypeError: it is 0; give a whole number from 1 to 1,000
+    """
+
+    def number(text: str) -> int:
+        right = f"give a whole number from {least:,} to {most:,}"
+        try:
+            value = int(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"it is {text!r}; {right}") from error
+        if not least <= value <= most:
+            raise argparse.ArgumentTypeError(f"it is {value}; {right}")
+        return value
+
+    return number
 
 
 def check_folder(folder: Path) -> None:

@@ -49,6 +49,9 @@ class Workload:
         Of the networks.
     warm_up_s
         Seconds of training before the first measurement.
+    emulator_threads
+        Of ale-py's vector environment where it is alone; 0 for its own choice, one for each environment and no more
+        than the machine has cores.
     """
 
     contestant: str
@@ -61,6 +64,7 @@ class Workload:
     prefill_agent_steps: int
     device: str
     warm_up_s: float
+    emulator_threads: int = 0
 
     @property
     def settings(self) -> Settings:
@@ -379,7 +383,7 @@ def emulator(work: Workload) -> Alone:
 
         from benchmarks.peer_games import atari_options
 
-        vector = AtariVectorEnv(game.id, count, **atari_options(options.atari))
+        vector = AtariVectorEnv(game.id, count, num_threads=work.emulator_threads, **atari_options(options.atari))
         vector.reset(seed=0)
         return Alone(vector.step, (count,), len(vector.ale.get_action_set()))
     from benchmarks.peer_games import MinAtarRules

@@ -32,9 +32,10 @@ import scipy.stats
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from benchmarks.command_line import Parser, check_file, new_folder, new_picture
+from benchmarks.command_line import Parser, check_file, complain, new_folder, new_picture
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
+from gramian.progress import counted
 from gramian.report import reference
 from gramian.report.statistics import Array
 from gramian.study.store import Study, read_study
@@ -74,6 +75,10 @@ class Run:
     """Of the package; empty where it is not known."""
     device: str
     iterations: list[Iteration]
+
+
+RUN_COLUMNS = [field.name for kind in (Run, Iteration) for field in fields(kind) if field.name != "iterations"]
+"""Of ``dopamine-runs.csv``."""
 
 
 @dataclass(frozen=True)
@@ -162,24 +167,74 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
             else:
                 others += 1
         if others:
-            notes.append(f"Left aside: {others} runs in `{folder.name}` that are not `{ARM}` with preset `{PRESET}`.")
+            are = "is" if others == 1 else "are"
+            notes.append(
+                f"Left aside: {counted(others, 'run')} in `{folder.name}` that {are} not `{ARM}` with preset "
+                f"`{PRESET}`."
+            )
     return sorted(runs, key=lambda run: (run.game, run.seed)), notes
 
 
 def _written(path: Path) -> list[Run]:
-    """The runs that `write` has written."""
+    """The runs that `write` has written.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read or has no runs, or if a line is no iteration of a run, or one that was there before.
+    """
+    try:
+        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+    except OSError as error:
+        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"'{path}' is no table of runs: {error}") from error
+    if not rows:
+        raise UserError(f"'{path}' has no runs; make it again from their folders, or take it away")
     runs: dict[tuple[str, int], Run] = {}
-    with path.open(encoding="utf-8", newline="") as file:
-        for line, row in enumerate(csv.DictReader(file), start=2):
-            try:
-                own = Run(row["game"], int(row["seed"]), row["state"], row["commit"], row["device"], [])
-                iteration = Iteration(
-                    int(row["million_frames"]), int(row["end_frames"]), int(row["episodes"]), float(row["mean_return"])
-                )
-            except (KeyError, TypeError, ValueError) as error:
-                raise UserError(f"line {line} of '{path}' is no iteration of a run: {error!r}") from error
-            runs.setdefault((own.game, own.seed), own).iterations.append(iteration)
+    lines: dict[tuple[str, int, int], int] = {}
+    for line, row in enumerate(rows, start=2):
+        try:
+            own, iteration = _parsed(row)
+        except ValueError as error:
+            raise UserError(f"line {line} of '{path}' is no iteration of a run: {error}") from error
+        place = own.game, own.seed, iteration.million_frames
+        if place in lines:
+            raise UserError(
+                f"line {line} of '{path}' is the iteration of line {lines[place]} again: {own.game}, seed {own.seed}, "
+                f"million_frames {iteration.million_frames}; leave one"
+            )
+        lines[place] = line
+        runs.setdefault((own.game, own.seed), own).iterations.append(iteration)
     return list(runs.values())
+
+
+def _parsed(row: dict[str, str]) -> tuple[Run, Iteration]:
+    """A line of `write`: the run, without iterations, and one of them.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a number is none, or impossible.
+    """
+    for name in RUN_COLUMNS:
+        if row.get(name) is None:
+            raise ValueError(f"it has no {name}")
+    if None in row:  # where csv puts what no column is for
+        raise ValueError("it has more cells than columns")
+    numbers = {}
+    for name, least in (("seed", 0), ("million_frames", 1), ("end_frames", 1), ("episodes", 1)):
+        if not row[name].isdecimal() or int(row[name]) < least:
+            raise ValueError(f"its {name} is {row[name]!r}, not a whole number from {least} on")
+        numbers[name] = int(row[name])
+    try:
+        mean_return = float(row["mean_return"])
+    except ValueError:
+        mean_return = math.nan
+    if not math.isfinite(mean_return):
+        raise ValueError(f"its mean_return is {row['mean_return']!r}, not a finite number")
+    run = Run(row["game"], numbers.pop("seed"), row["state"], row["commit"], row["device"], [])
+    return run, Iteration(**numbers, mean_return=mean_return)
 
 
 def _run(study: Study, row: dict[str, Any]) -> Run:
@@ -302,9 +357,11 @@ def outside(rows: Sequence[Row]) -> str:
     """In a sentence: where our mean lies outside the range of Dopamine's runs."""
     places = [f"{reference.title(row.game)} at {row.million_frames} ({row.outside})" for row in rows if row.outside]
     if not places:
-        return f"Our mean is within the range of Dopamine's runs in all {len(rows)} lines."
+        lines = f"all {len(rows)} lines" if len(rows) > 1 else "the one line"
+        return f"Our mean is within the range of Dopamine's runs in {lines}."
     return (
-        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {len(rows)} lines: {', '.join(places)}."
+        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {counted(len(rows), 'line')}: "
+        f"{', '.join(places)}."
     )
 
 
@@ -326,7 +383,7 @@ def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
     for game in dict.fromkeys(row.game for row in rows):
         count = max(row.runs for row in rows if row.game == game)
         if count < most:
-            told.append(f"{reference.title(game)}: {count} runs, where other games have {most}.")
+            told.append(f"{reference.title(game)}: {counted(count, 'run')}, where other games have {most}.")
     return told
 
 
@@ -398,10 +455,10 @@ def write(rows: Sequence[Row], runs: Sequence[Run], page: str, out: Path, figure
     picture = figure or own_picture
     output_folder(picture.parent)
     _write_csv(table, [field.name for field in fields(Row)], (asdict(row) for row in rows))
-    whole = ("game", "seed", "state", "commit", "device")
+    whole = [field.name for field in fields(Run) if field.name != "iterations"]
     _write_csv(
         single_runs,
-        [*whole, *(field.name for field in fields(Iteration))],
+        RUN_COLUMNS,
         ({name: getattr(run, name) for name in whole} | asdict(one) for run in runs for one in run.iterations),
     )
     replace_text(text, page)
@@ -443,7 +500,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.out is not None:
             write(rows, runs, page, options.out, options.figure)
     except UserError as error:
-        print(error, file=sys.stderr)
+        complain("dopamine", error)
         return 2
     return 0
 

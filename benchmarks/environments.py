@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 
-from benchmarks.command_line import Parser
+from benchmarks.command_line import Parser, whole
 from gramian.deep.environments import Environments
 from gramian.deep.games import find_game
 
@@ -58,13 +58,13 @@ def in_turn(game: str, count: int, steps: int, patience_s: float) -> list[float]
 def main() -> None:
     """Print the table."""
     parser = Parser("environments", __doc__)
-    parser.add_argument("--count", type=int, default=12, help="environments")
-    parser.add_argument("--steps", type=int, default=2000, help="steps of each")
-    parser.add_argument("--rounds", type=int, default=3, help="repetitions, of which the median is printed")
-    parser.add_argument("--patience-us", type=int, default=0, help="microseconds that Atari's processes stay awake")
+    parser.add_argument("--count", type=whole(1, 256), default=12, help="environments")
+    parser.add_argument("--steps", type=whole(1, 100_000), default=2000, help="steps of each")
+    parser.add_argument("--rounds", type=whole(1, 1000), default=3, help="repetitions, of which the median is printed")
+    parser.add_argument(
+        "--patience-us", type=whole(0, 1_000_000), default=0, help="microseconds that Atari's processes stay awake"
+    )
     options = parser.parse_args()
-    if options.patience_us < 0:
-        parser.error(f"argument --patience-us: {options.patience_us} is too small; give 0 or more")
     patience_s = options.patience_us / 1e6
     print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}" + f"{'awake':>10}{'ratio':>8}" * bool(patience_s))
     for name in ("breakout", "seaquest", "pong"):

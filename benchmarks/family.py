@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,8 +29,13 @@ def rss_bytes() -> tuple[int, int]:
 
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
         return peak, peak
+    return rss_of((PROC / "self", *descendants()))
+
+
+def rss_of(processes: Iterable[Path]) -> tuple[int, int]:
+    """Memory that lies in RAM, of processes by their folders in ``/proc``: now, and the sum of their peaks."""
     now = most = 0
-    for place in (PROC / "self", *descendants()):
+    for place in processes:
         with suppress(OSError):  # a process that has ended
             lines = dict(line.split(":", 1) for line in (place / "status").read_text(encoding="utf-8").splitlines())
             if "VmRSS" in lines:  # which one that has ended and was not waited for lacks

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.command_line import check_file
 from benchmarks.contestants import Workload
-from benchmarks.side_by_side import Row, heading, spread, workload
+from benchmarks.side_by_side import Row, emulator_note, heading, spread, workload
 from benchmarks.workers import Measurement, Worker, say
 from gramian.deep.config import load_preset
 from gramian.deep.environments.population import cores, make_engine
@@ -22,10 +22,11 @@ from gramian.deep.memory import available_bytes
 from gramian.deep.replay import bytes_needed
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
-from gramian.progress import duration
+from gramian.progress import counted, duration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ARMS = ("dqn", "decor", "gram")
 """Of the paper's study; the runs of a population take them in turn."""
@@ -37,7 +38,7 @@ STEADY_S = 300.0
 """A bill from less than this is marked."""
 INTERVAL_S = 10.0
 """Of the rows of a steady measurement."""
-SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_threads", "repeat")
+SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_threads", "emulator_threads", "repeat")
 STEADY_COLUMNS = ("runs", "capacity", "torch_threads", "elapsed_s")
 SWEEP_NEEDS = {"sweep", "contestant", "runs", "cores", "agent_steps", "seconds"}
 STEADY_NEEDS = {"elapsed_s", "agent_steps", "seconds", "rss_bytes", "device_bytes"}
@@ -55,7 +56,7 @@ def grown(options: argparse.Namespace, runs: int) -> Workload:
 def lacking(work: Workload, core_count: int) -> str:
     """What the machine does not have for this workload; empty where it has all."""
     if core_count > cores():
-        return f"{cores()} cores are there"
+        return f"there {'is' if cores() == 1 else 'are'} {counted(cores(), 'core')}"
     engine = make_engine(find_game(work.game), 1, work.settings.environment)
     try:
         needed = bytes_needed(engine.observation, work.runs, work.envs_per_run, work.capacity)
@@ -107,7 +108,7 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
     for sweep, runs, count in points(options):
         work = grown(options, runs)
         if reason := lacking(work, count):
-            skipped.append(f"not run: {runs} runs on {count} cores: {reason}")
+            skipped.append(f"not run: {counted(runs, 'run')} on {counted(count, 'core')}: {reason}")
             say(skipped[-1])
             continue
         ours, bare = measured([work, replace(work, contestant="emulator")], count, options)
@@ -124,9 +125,11 @@ def scaling(options: argparse.Namespace) -> tuple[str, str]:
         say(lines[-1])
         for row in (ours, bare):
             for repeat, found in enumerate(row.repeats):
-                table.add([sweep, row.contestant, runs, count, work.capacity, row.threads, repeat], found)
+                cells = [sweep, row.contestant, runs, count, work.capacity, row.threads, row.emulator_threads, repeat]
+                table.add(cells, found)
     sized = argparse.Namespace(**{**vars(options), "capacity": grown(options, options.populations[0]).capacity})
-    page = [*heading(sized), "", *lines, "", *skipped]
+    notes = [emulator_note(options.emulator_threads)] if find_game(options.game).kind == "atari" else []
+    page = [*heading(sized), "", *lines, "", *notes, *skipped]
     return "\n".join(page).rstrip() + "\n", table.text
 
 
@@ -147,7 +150,7 @@ def steady(options: argparse.Namespace) -> tuple[str, str]:
     """Rate and memory of gramian over time, and the bill for the paper's study; the page and the CSV."""
     work = grown(options, options.populations[0])
     if reason := lacking(work, cores()):
-        raise UserError(f"{work.runs} runs cannot be measured: {reason}; lower --capacity or --populations")
+        raise UserError(f"{counted(work.runs, 'run')} cannot be measured: {reason}; lower --capacity or --populations")
     table = Table(options, "steady", STEADY_COLUMNS)
     with ExitStack() as processes:
         row = Row("gramian", work.runs, [processes.enter_context(Worker(work))])
@@ -175,9 +178,9 @@ def bill(row: Row, elapsed_s: float) -> list[str]:
     halves = [statistics.median(found.rate for found in part) for part in (row.repeats[:half], row.repeats[-half:])]
     first, last = row.repeats[0], row.repeats[-1]
     lines = [
-        f"- {row.runs} runs, {duration(elapsed_s)}: {rate:,.0f} agent steps/s, all runs together "
-        f"({spread([found.rate for found in row.repeats], 0)} in {len(row.repeats)} intervals); second half against "
-        f"first {halves[1] / halves[0]:.3f}",
+        f"- {counted(row.runs, 'run')}, {duration(elapsed_s)}: {rate:,.0f} agent steps/s, all runs together "
+        f"({spread([found.rate for found in row.repeats], 0)} in {counted(len(row.repeats), 'interval')}); second half "
+        f"against first {halves[1] / halves[0]:.3f}",
         f"- memory {first.rss_bytes / 1e9:.3f} GB after the first interval, {last.rss_bytes / 1e9:.3f} GB after the "
         f"last; on the GPU {first.device_bytes / 1e9:.3f} and {last.device_bytes / 1e9:.3f} GB",
         f"- the paper's study, {STUDY_RUNS} runs of {STUDY_AGENT_STEPS:,} agent steps, in populations like this one "
@@ -209,35 +212,79 @@ def plot(table: Path, picture: Path) -> None:
     check_file(picture, ".png")
     try:
         from matplotlib.figure import Figure
-        from matplotlib.ticker import LogLocator, NullLocator
     except ImportError as error:
         raise UserError("a plot needs matplotlib; install gramian[lab], or draw it on another machine") from error
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    left, right = figure.subplots(1, 2)
+    figure = Figure(layout="constrained")
     if "sweep" in rows[0]:
-        for axes, sweep in ((left, "runs"), (right, "cores")):
-            # before the points: a change of scale takes the ticks away
-            axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
-            for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
-                chosen = [row for row in rows if (row["sweep"], row["contestant"]) == (sweep, contestant)]
-                _draw_sweep(axes, chosen, sweep, title)
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_major_formatter("{x:,.0f}")
-            axes.yaxis.set_minor_locator(NullLocator())
-            axes.legend()
+        _draw_sweeps(figure, rows)
     else:
-        minutes = [float(row["elapsed_s"]) / 60 for row in rows]
-        left.plot(minutes, [int(row["agent_steps"]) / float(row["seconds"]) for row in rows])
-        left.set(xlabel="minutes", ylabel="agent steps/s, all runs together", ylim=(0, None))
-        left.yaxis.set_major_formatter("{x:,.0f}")
-        for column, title in (("rss_bytes", "host"), ("device_bytes", "GPU")):
-            if any(amounts := [int(row[column]) / 1e9 for row in rows]):  # the GPU's where there is one
-                right.plot(minutes, amounts, label=title)
-        right.set(xlabel="minutes", ylabel="memory in GB", ylim=(0, 1.1 * right.get_ylim()[1]))
-        right.legend()
+        _draw_steady(figure, rows)
     output_folder(picture.parent)
     with replacing(picture) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def _panels(figure: "Figure", count: int) -> "list[Axes]":
+    """So many panels beside each other, each with its usual size."""
+    figure.set_size_inches(max(6.0, 4.5 * count), 4.0)
+    return list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def _numbers(rows: Sequence[dict[str, str]], column: str) -> str:
+    """What a column holds, in words: one number, or the least and the most."""
+    values = [int(row[column]) for row in rows]
+    return " to ".join(f"{value:,}" for value in sorted({min(values), max(values)}))
+
+
+def _draw_sweeps(figure: "Figure", rows: Sequence[dict[str, str]]) -> None:
+    """A panel for each sweep that was measured."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    measured = {sweep: [row for row in rows if row["sweep"] == sweep] for sweep in ("runs", "cores")}
+    present = {sweep: own for sweep, own in measured.items() if own}
+    for axes, (sweep, own) in zip(_panels(figure, len(present)), present.items(), strict=True):
+        # before the points: a change of scale takes the ticks away
+        axes.set(xlabel=sweep, ylabel="agent steps/s, all runs together", xscale="log", yscale="log")
+        other = "cores" if sweep == "runs" else "runs"
+        axes.set_title(f"As the {sweep} grow; {other}: {_numbers(own, other)}", fontsize="medium")
+        for contestant, title in (("gramian", "gramian"), ("emulator", "emulator alone")):
+            _draw_sweep(axes, [row for row in own if row["contestant"] == contestant], sweep, title)
+        at = sorted({int(row[sweep]) for row in own})
+        axes.set_xticks(at, [str(x) for x in at])
+        axes.xaxis.minorticks_off()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.legend()
+
+
+def _draw_steady(figure: "Figure", rows: Sequence[dict[str, str]]) -> None:
+    """Rate and memory over time, the host's and, where there is one, the GPU's in a panel each."""
+    memories = [("rss_bytes", "host"), ("device_bytes", "GPU")]
+    present = [(column, owner) for column, owner in memories if any(int(row[column]) for row in rows)]
+    left, *others = _panels(figure, 1 + len(present))
+    minutes = [float(row["elapsed_s"]) / 60 for row in rows]
+    left.plot(minutes, [int(row["agent_steps"]) / float(row["seconds"]) for row in rows])
+    left.set(xlabel="minutes", ylabel="agent steps/s, all runs together", ylim=(0, None))
+    left.set_title(f"Rate; runs: {_numbers(rows, 'runs')}" if "runs" in rows[0] else "Rate", fontsize="medium")
+    left.yaxis.set_major_formatter("{x:,.0f}")
+    for axes, (column, owner) in zip(others, present, strict=True):
+        amounts = [int(row[column]) / 1e9 for row in rows]
+        axes.plot(minutes, amounts)
+        low, high = _ends(amounts)
+        axes.set(xlabel="minutes", ylabel=f"GB; the axis begins at {low:g}", ylim=(low, high))
+        axes.set_title(f"Memory of the {owner}", fontsize="medium")
+        axes.ticklabel_format(axis="y", useOffset=False)
+
+
+def _ends(amounts: Sequence[float]) -> tuple[float, float]:
+    """Round ends of an axis on which changes can be seen, from a hundredth of the most on."""
+    from matplotlib.ticker import MaxNLocator
+
+    low, high = min(amounts), max(amounts)
+    room = 0.1 * (high - low) + max(0.0, 0.01 * high - (high - low)) / 2
+    ticks = MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(max(0.0, low - room), high + room)
+    return max(0.0, float(ticks[0])), float(ticks[-1])
 
 
 def _draw_sweep(axes: "Axes", rows: Sequence[dict[str, str]], sweep: str, title: str) -> None:
@@ -251,5 +298,3 @@ def _draw_sweep(axes: "Axes", rows: Sequence[dict[str, str]], sweep: str, title:
         below = [m - min(rates[x]) for x, m in zip(at, middle, strict=True)]
         above = [max(rates[x]) - m for x, m in zip(at, middle, strict=True)]
         axes.errorbar(at, middle, yerr=[below, above], marker="o", capsize=3, label=title)
-        axes.set_xticks(at, [str(x) for x in at])
-        axes.xaxis.minorticks_off()

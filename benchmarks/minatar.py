@@ -10,7 +10,7 @@ from importlib import import_module
 
 import numpy as np
 
-from benchmarks.command_line import Parser
+from benchmarks.command_line import Parser, whole
 from gramian.deep.environments.minatar import MinAtarEngine
 from gramian.deep.environments.options import MinAtarOptions
 from gramian.deep.games import MINATAR_IDS
@@ -74,9 +74,11 @@ def theirs(game: str, count: int, steps: int) -> float:
 def main() -> None:
     """Print the table."""
     parser = Parser("minatar", __doc__)
-    parser.add_argument("--counts", type=int, nargs="+", default=[1, 4, 60], help="environments")
-    parser.add_argument("--steps", type=int, default=2000, help="environment steps in all of the package's games")
-    parser.add_argument("--rounds", type=int, default=3, help="repetitions, of which the median is printed")
+    parser.add_argument("--counts", type=whole(1, 1000), nargs="+", default=[1, 4, 60], help="environments")
+    parser.add_argument(
+        "--steps", type=whole(1, 100_000), default=2000, help="environment steps in all of the package's games"
+    )
+    parser.add_argument("--rounds", type=whole(1, 1000), default=3, help="repetitions, of which the median is printed")
     options = parser.parse_args()
     print(f"{'game':16}{'compile s':>10}{'n':>5}{'minatar µs':>12}{'gramian µs':>12}{'ratio':>8}")
     for game in MINATAR_IDS:

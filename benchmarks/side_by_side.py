@@ -20,6 +20,7 @@ from gramian.deep.environments.population import cores
 from gramian.deep.games import Kind, find_game
 from gramian.deep.memory import available_bytes
 from gramian.errors import UserError
+from gramian.progress import counted
 
 PROCESS_BYTES = 600 << 20
 """What a process with torch takes, apart from its replay."""
@@ -68,6 +69,11 @@ class Row:
         """For the table."""
         title = CONTESTANTS[self.contestant].title
         return f"{title}, {len(self.workers)} processes" if len(self.workers) > 1 else title
+
+    @property
+    def emulator_threads(self) -> str:
+        """As asked for, 0 for the emulator's own choice; empty where it is not alone."""
+        return str(self.workers[0].work.emulator_threads) if self.contestant == "emulator" else ""
 
     def measure(self, seconds: float, threads: int, profile: Clock | None = None) -> Measurement:
         """Let all processes of the row run at once."""
@@ -124,6 +130,7 @@ def workload(options: argparse.Namespace, contestant: str, runs: int, arms: Sequ
         prefill_agent_steps=options.capacity if options.prefill is None else options.prefill,
         device=options.device,
         warm_up_s=options.warm_up,
+        emulator_threads=options.emulator_threads,
     )
 
 
@@ -196,6 +203,7 @@ def compare(options: argparse.Namespace) -> tuple[str, str]:
             processes=any(len(row.workers) > 1 for row in rows),
             device=options.device,
             envs_per_run=options.envs_per_run,
+            emulator_threads=options.emulator_threads,
         )
         page = [*heading(options), "", *table(rows), "", *unlike]
         if options.profile:
@@ -208,14 +216,15 @@ def heading(options: argparse.Namespace) -> list[str]:
     """What was measured, where."""
     packages = ("torch", "stable-baselines3", "gymnasium", "ale-py", "minatar")
     prefill = options.capacity if options.prefill is None else options.prefill
-    where = f"{platform.machine()}, {cores()} cores"
+    where = f"{platform.machine()}, {counted(cores(), 'core')}"
     if options.device != "cpu":
         where += f", {torch.cuda.get_device_name()}"
     return [
         f"## DQN on {find_game(options.game).title}, preset `{options.preset}`",
         "",
         f"Replay of {options.capacity:,} transitions a run, {prefill:,} of them random and taken before; device "
-        f"{options.device}; {options.repeats} repeats of {options.seconds:g} s each in turn; median (least–most).",
+        f"{options.device}; {counted(options.repeats, 'repeat')} of {options.seconds:g} s each in turn; median "
+        "(least–most).",
         f"{where}; Python {platform.python_version()}, "
         + ", ".join(f"{name} {found}" for name in packages if (found := installed(name))),
     ]
@@ -270,6 +279,7 @@ def differences(
     processes: bool,
     device: str = "cpu",
     envs_per_run: int = 1,
+    emulator_threads: int = 0,
 ) -> list[str]:
     """What is not the same for all, as a list in Markdown.
 
@@ -283,7 +293,7 @@ def differences(
         Whether it is there.
     processes
         Whether a contestant has more than one.
-    device, envs_per_run
+    device, envs_per_run, emulator_threads
         See `Workload`.
 
     Examples
@@ -296,6 +306,8 @@ def differences(
         for note, (names, kinds) in NOT_THE_SAME.items()
         if kind in kinds.split() and any(name in contestants for name in names.split())
     ]
+    if kind == "atari" and "emulator" in contestants:
+        notes.append(emulator_note(emulator_threads))
     ours, peers = "gramian" in contestants, any(name in contestants for name in PEERS)
     if ours and device == "cpu":
         notes.append(
@@ -319,6 +331,19 @@ def differences(
             "same seed."
         )
     return ["Not the same for all:", "", *(f"- {note}" for note in notes)]
+
+
+def emulator_note(threads: int) -> str:
+    """How ale-py's vector environment is set up where it is alone.
+
+    Examples
+    --------
+    >>> emulator_note(1)
+    "The emulator alone is ale-py's vector environment with 1 thread, bound to no core."
+    """
+    own = "its own choice of threads, one for each environment and no more than the machine has cores"
+    had = counted(threads, "thread") if threads else own
+    return f"The emulator alone is ale-py's vector environment with {had}, bound to no core."
 
 
 def profile_table(profiles: Sequence[tuple[Row, Measurement]], clock: Clock) -> list[str]:
@@ -347,9 +372,10 @@ def as_csv(rows: Sequence[Row]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     columns = [name for name in Measurement._fields if name != "parts_s"]
-    writer.writerow(["contestant", "runs", "processes", "torch_threads", "repeat", *columns])
+    writer.writerow(["contestant", "runs", "processes", "torch_threads", "emulator_threads", "repeat", *columns])
     for row in rows:
         for repeat, found in enumerate(row.repeats):
             values = [getattr(found, name) for name in columns]
-            writer.writerow([row.contestant, row.runs, len(row.workers), row.threads, repeat, *values])
+            processes = len(row.workers)
+            writer.writerow([row.contestant, row.runs, processes, row.threads, row.emulator_threads, repeat, *values])
     return text.getvalue()

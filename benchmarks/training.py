@@ -13,19 +13,20 @@ a repeat. Replays are full, the first updates are over, ε is at its final value
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
-from benchmarks.command_line import Parser, new_folder
+from benchmarks.command_line import Parser, complain, new_folder
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
 from benchmarks.workers import CLOCKS, say
 from gramian.deep.config import check_preset, load_preset
-from gramian.deep.games import find_game
+from gramian.deep.games import Kind, find_game
 from gramian.errors import UserError, WorkFailed
 from gramian.files import output_folder, replace_text
 
@@ -46,6 +47,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "whole replay lies in memory; with --scaling and --steady 2,000")  # fmt: skip
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"), help="of the networks")
     parser.add_argument("--threads", type=int, nargs="+", help="torch's, to choose from; default: 1, 2 and its own")
+    parser.add_argument("--emulator-threads", type=int, default=0, metavar="THREADS", help="of ale-py's vector "
+                        "environment alone; default 0: its own choice")  # fmt: skip
     parser.add_argument("--seconds", type=float, default=10.0, help="of one measurement")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds of training before all measurements")
@@ -72,6 +75,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         for value in getattr(options, name) or ():
             if value < 1:
                 raise UserError(f"--{name} holds {value}; each must be at least 1")
+    if max(options.threads or [1]) > (most := os.cpu_count() or 1):
+        raise UserError(f"--threads holds {max(options.threads)}; each must be at most {most}, the machine's cores")
+    check_emulator_threads(options, game.kind)
     for name in ("seconds", "calibration", "steady"):
         if getattr(options, name) is not None and not 0 < getattr(options, name) < math.inf:
             raise UserError(f"--{name} is {getattr(options, name)}; it must be more than 0, and finite")
@@ -95,6 +101,28 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         )
     _ = work.settings  # refuses what no process could work with
     return options
+
+
+def check_emulator_threads(options: argparse.Namespace, kind: Kind) -> None:
+    """Refuse threads that ale-py would not start, or that nobody would have.
+
+    Raises
+    ------
+    UserError
+        If there are less than none or more than cores, or if ale-py's vector environment is not measured alone.
+    """
+    threads, most = options.emulator_threads, os.cpu_count() or 1
+    if not 0 <= threads <= most:
+        raise UserError(
+            f"--emulator-threads is {threads}; ale-py has no more of them than the machine has cores: give 1 to "
+            f"{most}, or 0 for its own choice"
+        )
+    alone = options.scaling or (options.steady is None and "emulator" in options.contestants)
+    if threads and (kind != "atari" or not alone):
+        raise UserError(
+            f"--emulator-threads is {threads} and no emulator of Atari is measured alone; leave it away, or name a "
+            "game of Atari and the contestant emulator"
+        )
 
 
 def write(options: argparse.Namespace, name: str, page: str, table_csv: str) -> None:
@@ -122,13 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             write(options, "training", *compare(options))
     except UserError as error:
-        say(str(error))
+        complain("training", error)
         return 2
     except WorkFailed as error:
-        say(str(error))
+        complain("training", error)
         return 1
     except KeyboardInterrupt:
-        say("interrupted")
+        say("benchmarks.training: interrupted")
         return 130
     return 0
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.command_line import Parser, new_file
+from benchmarks.command_line import Parser, complain, new_file
 from gramian.deep.arms import parse_arm
 from gramian.deep.graphs import random_batch, record
 from gramian.deep.learner import Learner, LearnerConfig, update
@@ -163,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return run(options)
     except UserError as error:
-        print(f"benchmarks.update: {error}", file=sys.stderr)
+        complain("update", error)
         return 2
 
 

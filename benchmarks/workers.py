@@ -204,10 +204,23 @@ def profiled(
 
 
 def measure(contestant: Contestant, seconds: float, profile: Clock | None, *, cuda: bool) -> Measurement:
-    """Let a contestant run for so long."""
+    """Let a contestant run for so long.
+
+    Parameters
+    ----------
+    contestant
+        Filled and warm.
+    seconds
+        About so long.
+    profile
+        Look at this clock in each part of a step.
+    cuda
+        Whether it uses a GPU: all that it has begun there is then over before the clock begins, and before it ends.
+    """
     import torch
 
     synchronise = torch.cuda.synchronize if cuda else lambda: None
+    synchronise()  # a process's first call starts CUDA, which is nothing that was to be measured
     before, begin, (own_begin, others_begin) = contestant.updates(), time.perf_counter(), cpu_seconds()
     parts_s: dict[str, float] = {}
     if profile:
@@ -233,7 +246,7 @@ def main() -> None:
     import torch
 
     work = Workload.from_json(sys.argv[1])
-    cuda = work.device.startswith("cuda")
+    cuda = work.device.startswith("cuda") and CONTESTANTS[work.contestant].learns
     begin = time.perf_counter()
     contestant = CONTESTANTS[work.contestant].make(work)
     contestant.fill()

@@ -12,6 +12,17 @@ if TYPE_CHECKING:
 PLAIN_INTERVAL_S = 10.0
 
 
+def counted(count: int, noun: str) -> str:
+    """A number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "game"), counted(1200, "run")
+    ('1 game', '1,200 runs')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def duration(seconds: float) -> str:
     """Write a number of seconds the way a person says it.
 

@@ -63,6 +63,36 @@ def test_a_place_that_cannot_be_written_is_refused_with_the_option_that_named_it
     assert (tmp_path / "file").read_text() == "kept"
 
 
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("environments", ["--count", "0"]),
+        ("environments", ["--count", "-1"]),
+        ("environments", ["--count", "1000000"]),
+        ("environments", ["--count", "many"]),
+        ("environments", ["--steps", "0"]),
+        ("environments", ["--steps", "-5"]),
+        ("environments", ["--rounds", "0"]),
+        ("environments", ["--patience-us", "-1"]),
+        ("minatar", ["--counts", "1", "0"]),
+        ("minatar", ["--steps", "0"]),
+        ("minatar", ["--rounds", "0"]),
+    ],
+)
+def test_numbers_that_make_no_measurement_are_one_line(name, asked, monkeypatch, capsys):
+    for module in PROGRAMS[name]:
+        pytest.importorskip(module)
+    monkeypatch.setattr("sys.argv", [name, *asked])
+    with pytest.raises(SystemExit) as stopped:
+        importlib.import_module(f"benchmarks.{name}").main()
+    assert stopped.value.code == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith(f"benchmarks.{name}: argument {asked[0]}: it is ")
+    assert "; give a whole number from " in line
+    assert captured.out == ""
+
+
 def test_a_device_is_no_place_for_a_file():
     with pytest.raises(UserError, match="it is no ordinary file"):
         check_file(Path(os.devnull))

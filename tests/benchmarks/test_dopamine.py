@@ -108,7 +108,9 @@ def test_runs_outside_the_range_of_dopamines_are_named(tmp_path, shift, side):
 
 def test_a_single_run_has_no_interval(tmp_path):
     row = compared(laid_beside(tmp_path, seeds=[0]))[0]
-    assert "[–, –]" in dopamine.markdown([row])
+    page = dopamine.markdown([row])
+    assert "[–, –]" in page
+    assert "in the one line." in page
 
 
 def test_games_and_seeds_may_lie_in_several_folders(tmp_path):
@@ -214,9 +216,57 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys, ar
     write_run(tmp_path / "short", "pong", 0, [1.0], frames=100_000)
     assert dopamine.main(arguments) == 2
     captured = capsys.readouterr()
-    assert words in captured.err
-    assert len(captured.err.splitlines()) == 1
+    (line,) = captured.err.splitlines()
+    assert line.startswith("benchmarks.dopamine: ")
+    assert words in line
     assert captured.out == ""
+
+
+COLUMNS = b"game,seed,state,commit,device,million_frames,end_frames,episodes,mean_return\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (b"\xff\xfe", ["is no table of runs: 'utf-8' codec can't decode"]),
+        (b"", ["has no runs"]),
+        (COLUMNS, ["has no runs"]),
+        (COLUMNS + b"pong,0,done,,,1,1000000,9,nan\n", ["line 2 of", "its mean_return is 'nan', not a finite number"]),
+        (COLUMNS + b"pong,0,done,,,1,1000000,9,inf\n", ["line 2 of", "its mean_return is 'inf'"]),
+        (COLUMNS + b"pong,0,done,,,1,1000000,9,x\n", ["line 2 of", "its mean_return is 'x'"]),
+        (
+            COLUMNS + b"pong,0,done,,,0,1000000,9,1\n",
+            ["line 2 of", "its million_frames is '0', not a whole number from 1"],
+        ),
+        (COLUMNS + b"pong,0,done,,,-3,1000000,9,1\n", ["line 2 of", "its million_frames is '-3'"]),
+        (COLUMNS + b"pong,-1,done,,,1,1000000,9,1\n", ["line 2 of", "its seed is '-1', not a whole number from 0 on"]),
+        (COLUMNS + b"pong,0,done,,,1,1000000,0,1\n", ["line 2 of", "its episodes is '0'"]),
+        (COLUMNS + b"pong,0,done,,,1,1000000\n", ["line 2 of", "it has no episodes"]),
+        (COLUMNS + b"pong,0,done,,,1,1000000,9,1,7\n", ["line 2 of", "it has more cells than columns"]),
+        (b"game,seed\npong,0\n", ["line 2 of", "it has no state"]),
+        (
+            COLUMNS + b"pong,0,done,,,1,1000000,9,1\npong,1,done,,,1,1000000,9,1\npong,0,done,,,1,1000000,9,1\n",
+            ["line 4 of", "is the iteration of line 2 again: pong, seed 0, million_frames 1; leave one"],
+        ),
+    ],
+)
+def test_a_damaged_table_of_runs_is_refused_with_its_line(tmp_path, capsys, table, words):
+    (tmp_path / "dopamine-runs.csv").write_bytes(table)
+    assert dopamine.main([str(tmp_path)]) == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("benchmarks.dopamine: ")
+    assert f"'{tmp_path / 'dopamine-runs.csv'}'" in line
+    for part in words:
+        assert part in line
+    assert captured.out == ""
+
+
+def test_a_folder_in_the_place_of_a_table_of_runs_is_refused(tmp_path, capsys):
+    (tmp_path / "dopamine-runs.csv").mkdir()
+    assert dopamine.main([str(tmp_path)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"benchmarks.dopamine: cannot read '{tmp_path / 'dopamine-runs.csv'}': is a directory"
 
 
 @pytest.mark.parametrize(

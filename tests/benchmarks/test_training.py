@@ -1,14 +1,16 @@
 """The benchmark as a command."""
 
 import csv
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
 pytest.importorskip("minatar")
 
-from benchmarks import contestants, growth, side_by_side, training
+from benchmarks import contestants, growth, side_by_side, training, workers
 from benchmarks.contestants import Part, missing
 from benchmarks.workers import Worker, profiled
 from gramian.deep.config import load_preset
@@ -52,6 +54,7 @@ def test_a_steady_measurement_ends_in_a_bill_and_a_picture(tmp_path, capsys):
     asked = ["--steady", "0.2", "--threads", "1", "--populations", "2", "--prefill", "64", "--out", str(tmp_path)]
     assert training.main([*QUICK, *asked]) == 0
     page = capsys.readouterr().out
+    assert " in 1 interval);" in page
     assert "441 runs of 5,000,000 agent steps" in page
     assert "provisional" in page
     assert float(read(tmp_path / "steady.csv")[-1]["elapsed_s"]) >= 0.2
@@ -78,12 +81,28 @@ def test_a_steady_measurement_that_is_stopped_leaves_what_it_has_measured(tmp_pa
 def test_scaling_measures_what_fits_and_says_what_does_not(tmp_path, capsys):
     asked = ["--scaling", "--populations", "1", "2", "--cores", "1", "4096", "--cores-at", "2", "--prefill", "64"]
     assert training.main([*QUICK, *asked, "--out", str(tmp_path)]) == 0
-    assert "not run: 2 runs on 4096 cores" in capsys.readouterr().out
+    assert "not run: 2 runs on 4,096 cores" in capsys.readouterr().out
     rows = read(tmp_path / "scaling.csv")
     assert {(row["sweep"], row["runs"]) for row in rows} == {("runs", "1"), ("runs", "2"), ("cores", "2")}
     assert {row["cores"] for row in rows if row["sweep"] == "cores"} == {"1"}
     assert training.main(["--plot", str(tmp_path / "scaling.csv"), str(tmp_path / "scaling.png")]) == 0
     assert (tmp_path / "scaling.png").stat().st_size > 1000
+
+
+@pytest.mark.parametrize("threads", [0, 1])
+def test_the_emulator_has_the_threads_that_the_table_says(tmp_path, capsys, threads):
+    asked = ["--game", "pong", "--contestants", "emulator", "--emulator-threads", str(threads), "--out", str(tmp_path)]
+    assert training.main([*QUICK, *asked]) == 0
+    assert {row["emulator_threads"] for row in read(tmp_path / "training.csv")} == {str(threads)}
+    assert ("with 1 thread, bound to no core" in capsys.readouterr().out) == (threads == 1)
+
+
+def test_the_emulator_starts_the_threads_that_were_asked_for():
+    work = tiny("emulator", game="pong", preset="author", emulator_threads=1, runs=4)
+    before = set(Path("/proc/self/task").iterdir())
+    alone = contestants.emulator(work)
+    assert len(set(Path("/proc/self/task").iterdir()) - before) == 1
+    assert alone.run(0.0) == 4
 
 
 def test_replays_that_do_not_fit_are_not_tried():
@@ -103,6 +122,7 @@ def test_many_runs_get_smaller_replays():
         (["--game", "cartpole"], "choose a game of Atari or MinAtar"),
         (["--repeats", "0"], "--repeats is 0"),
         (["--populations", "0"], "--populations holds 0"),
+        (["--threads", "1", "100000"], f"--threads holds 100000; each must be at most {os.cpu_count()}, the machine's"),
         (["--seconds", "-1"], "--seconds is -1.0"),
         (["--seconds", "inf"], "--seconds is inf"),
         (["--warm-up", "-3"], "--warm-up is -3.0"),
@@ -117,13 +137,19 @@ def test_many_runs_get_smaller_replays():
         (["--prefill", "0"], "--prefill is 0; it must be at least 1"),
         (["--capacity", "100000000000"], "lower --capacity"),
         (["--plot", "nowhere.csv", "x.png"], "cannot read 'nowhere.csv'"),
+        (["--game", "pong", "--emulator-threads", "-1"], "--emulator-threads is -1; ale-py has no more of them"),
+        (["--game", "pong", "--emulator-threads", "99999"], f"give 1 to {os.cpu_count()}, or 0 for its own choice"),
+        (["--emulator-threads", "1"], "no emulator of Atari is measured alone; leave it away"),
+        (["--game", "pong", "--emulator-threads", "1", "--contestants", "gramian"], "no emulator of Atari is measured"),
+        (["--game", "pong", "--emulator-threads", "1", "--steady", "1"], "no emulator of Atari is measured alone"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
     assert training.main(arguments) == 2
     captured = capsys.readouterr()
-    assert words in captured.err
-    assert len(captured.err.splitlines()) == 1
+    (line,) = captured.err.splitlines()
+    assert line.startswith("benchmarks.training: ")
+    assert words in line
     assert captured.out == ""
 
 
@@ -133,8 +159,8 @@ def test_a_preset_that_the_peers_do_not_implement_is_refused_where_one_takes_par
     assert training.main(asked) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
-        "preset 'dopamine' has network dopamine, loss squared, which plain does not implement; choose another preset, "
-        "or --contestants gramian emulator environments"
+        "benchmarks.training: preset 'dopamine' has network dopamine, loss squared, which plain does not implement; "
+        "choose another preset, or --contestants gramian emulator environments"
     )
 
 
@@ -209,6 +235,61 @@ def test_what_cannot_be_drawn_is_one_line(tmp_path, capsys, table, picture, word
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
 
 
+def sweep_rows(sweep, runs=1, cores=16):
+    numbers = {"runs": str(runs), "cores": str(cores), "seconds": "3.0"}
+    return [
+        {"sweep": sweep, "contestant": contestant, "agent_steps": steps, **numbers}
+        for contestant, steps in (("gramian", "300"), ("emulator", "900"))
+    ]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("rows", "titles"),
+    [
+        (sweep_rows("runs", 1) + sweep_rows("runs", 3), ["As the runs grow; cores: 16"]),
+        (sweep_rows("cores", 9, 1) + sweep_rows("cores", 9, 2), ["As the cores grow; runs: 9"]),
+        (sweep_rows("runs") + sweep_rows("cores", 9), ["As the runs grow; cores: 16", "As the cores grow; runs: 9"]),
+    ],
+)
+def test_only_the_sweeps_that_were_measured_are_drawn(rows, titles):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    growth._draw_sweeps(figure, rows)
+    figure.draw_without_rendering()
+    assert [axes.get_title() for axes in figure.axes] == titles
+    assert all(axes.lines and axes.get_legend().get_texts() for axes in figure.axes)
+
+
+def steady_row(minute, host, device):
+    numbers = {"agent_steps": 30, "seconds": 3.0, "rss_bytes": int(host * 1e9), "device_bytes": int(device * 1e9)}
+    return {"elapsed_s": str(60 * minute), **{name: str(value) for name, value in numbers.items()}}
+
+
+@pytest.mark.parametrize(
+    ("host", "device", "titles"),
+    [
+        ([6.2, 6.28], [59.5, 59.5], ["Rate", "Memory of the host", "Memory of the GPU"]),
+        ([0.5, 0.5], [0, 0], ["Rate", "Memory of the host"]),
+    ],
+)
+def test_every_memory_has_a_panel_whose_axis_says_where_it_begins(host, device, titles):
+    figure = pytest.importorskip("matplotlib.figure").Figure()
+    growth._draw_steady(figure, [steady_row(*row) for row in zip((1, 2), host, device, strict=True)])
+    assert [axes.get_title() for axes in figure.axes] == titles
+    for axes, amounts in zip(figure.axes[1:], (host, device), strict=False):
+        low, high = axes.get_ylim()
+        assert axes.get_ylabel() == f"GB; the axis begins at {low:g}"
+        assert 0 <= low < min(amounts) <= max(amounts) < high
+
+
+def test_growth_fills_a_good_part_of_the_axis_and_noise_does_not():
+    low, high = growth._ends([6.2, 6.28])
+    assert high - low < 3 * 0.08
+    low, high = growth._ends([6.2, 6.2001])
+    assert high - low > 100 * 0.0001
+    assert growth._ends([0.1, 8.0])[0] == 0
+
+
 def test_what_cannot_be_imported_is_named(monkeypatch):
     monkeypatch.setattr(contestants, "find_spec", lambda name: None if name in ("stable_baselines3", "cv2") else name)
     assert missing("sb3", "atari") == "stable_baselines3 and cv2 cannot be imported here"
@@ -225,6 +306,55 @@ def test_skipped_contestants_are_named(monkeypatch, capsys):
 def test_a_process_that_dies_is_reported_with_its_last_words():
     with Worker(tiny("emulator", preset="nosuchpreset")) as worker, pytest.raises(WorkFailed, match="nosuchpreset"):
         worker.wait()
+
+
+class Idle:
+    """A contestant that takes ten steps in as many seconds."""
+
+    def __init__(self, clock):
+        self.clock = clock
+
+    def run(self, seconds):
+        self.clock.now += seconds
+        return 10
+
+    def updates(self):
+        return 0
+
+    def parts(self):
+        return []
+
+
+class Clock:
+    """A clock, and a GPU that takes five seconds to start at its first use."""
+
+    now, started = 0.0, False
+
+    def synchronise(self):
+        self.now += 0.0 if self.started else 5.0
+        self.started = True
+
+
+def test_the_start_of_cuda_is_no_part_of_a_measurement(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(workers.time, "perf_counter", lambda: clock.now)
+    monkeypatch.setattr(torch.cuda, "synchronize", clock.synchronise)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    assert [workers.measure(Idle(clock), 10.0, None, cuda=True).seconds for _ in range(2)] == [10.0, 10.0]
+
+
+def test_who_does_not_use_the_gpu_does_not_wait_for_it(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(torch.cuda, "synchronize", clock.synchronise)
+    assert workers.measure(Idle(clock), 10.0, None, cuda=False).device_bytes == 0
+    assert not clock.started
+
+
+def test_a_process_of_an_emulator_never_touches_the_gpu():
+    with Worker(tiny("emulator", device="cuda")) as worker:
+        worker.wait()
+        worker.send(0.01, 1)
+        assert worker.receive().agent_steps > 0
 
 
 def test_a_profile_counts_a_part_inside_another_once():

@@ -1,5 +1,11 @@
+import os
 import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -18,8 +24,10 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     out = capsys.readouterr().out
     assert re.search(r"^whole loop +[\d,]+ agent steps/s$", out, re.MULTILINE)
     assert re.search(r"^environments alone +[\d,]+ agent steps/s; the loop reaches \d+%$", out, re.MULTILINE)
-    shares = [int(share) for share in re.findall(r"^(?:draw|act|send|learn|recv|observe|other) .* (\d+)%$", out, re.M)]
-    assert len(shares) == 7
+    shares = [
+        int(share) for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|other) .* (\d+)%$", out, re.M)
+    ]
+    assert len(shares) == 8
     assert sum(shares) == pytest.approx(100, abs=4)
 
 
@@ -29,6 +37,9 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
         (["--runs", "0"], "--runs 0 is too small; give 1 or more"),
         (["--patience-us", "-1"], "--patience-us -1 is too small; give 0 or more"),
         (["--torch-threads", "0"], "--torch-threads 0 is too small; give 1 or more"),
+        (["--torch-threads", "100000"], f"is too large; give at most {os.cpu_count()}, the machine's cores"),
+        (["cartpole", "--replay-capacity", "0"], "--replay-capacity 0 is too small; give more than 1, n_step for each"),
+        (["cartpole", "--replay-capacity", "8", "--envs-per-run", "8"], "--replay-capacity 8 is too small; give more"),
         (["--device", "cpu", "--runs", "100000"], "lower --runs or --replay-capacity"),
         (["--device", "cpu", "--replay-capacity", "1000000000000"], "lower --runs or --replay-capacity"),
         (["--seconds", "0"], "--seconds 0.0 is no time to measure; give more than 0 and less than 3600"),
@@ -106,6 +117,77 @@ def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, argu
 def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):
     assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
     assert "gramian: first updates\n" in capsys.readouterr().err
+
+
+def test_more_environments_than_the_usual_prefill_has_steps_are_measured(capsys):
+    asked = ["cartpole", "--seconds", "0.1", "--device", "cpu", "--preset", "smoke", "--envs-per-run", "1100"]
+    assert load_preset("smoke").prefill_agent_steps < 1100
+    assert main(["bench", *asked]) == 0
+    assert "1,100 environments a run" in capsys.readouterr().out
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+
+
+@needs_proc
+def test_the_first_update_is_counted_from_the_start_of_the_process():
+    waits = (
+        "import sys, time; time.sleep(2); sys.argv[1:] = ['bench', 'cartpole', '--seconds', '0.1', '--device', 'cpu']"
+    )
+    begins = "from gramian.cli import main; raise SystemExit(main())"
+    out = subprocess.run(
+        [sys.executable, "-c", f"{waits}; {begins}"], check=True, capture_output=True, text=True
+    ).stdout
+    (found,) = re.findall(r"^first update after +([\d.]+) s from the process's start, the prefill apart$", out, re.M)
+    assert float(found) > 2.0
+
+
+@needs_proc
+def test_the_age_of_a_process_is_that_of_its_process_and_not_of_its_clock():
+    code = "import time; time.sleep(0.5); from gramian.deep.bench import _process_age_s as age; print(age(), age())"
+    began = time.perf_counter()
+    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    first, second = map(float, out.split())
+    assert 0.5 <= first <= second <= time.perf_counter() - began + 0.02  # ticks of a hundredth
+
+
+def test_where_a_process_cannot_tell_its_start_nothing_is_said_of_it(monkeypatch, capsys):
+    monkeypatch.setattr(bench, "_process_age_s", lambda: None)
+    assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
+    assert "first update after" not in capsys.readouterr().out
+
+
+def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monkeypatch):
+    now = 0.0
+
+    class Works:
+        def settle(self):
+            nonlocal now
+            now += 100.0
+
+        def draw(self):
+            nonlocal now
+            now += 1.0
+            self.settle()
+            now += 2.0
+
+        act = send = learn = recv = observe = None
+
+    works = Works()
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: now)
+    spent = dict.fromkeys(bench.PIECES, 0.0)
+    with bench._timed(SimpleNamespace(pipeline=works, environments=works), spent):
+        works.draw()
+        works.settle()
+    works.draw()
+    assert {name: value for name, value in spent.items() if value} == {"draw": 3.0, "settle": 200.0}
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 environment a run"), (2, "2 environments a run")])
+def test_one_environment_is_no_plural(capsys, count, words):
+    asked = ["cartpole", "--seconds", "0.1", "--device", "cpu", "--envs-per-run", str(count)]
+    assert main(["bench", *asked]) == 0
+    assert words in capsys.readouterr().out
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):

@@ -1,9 +1,11 @@
 """How fast a population trains here, and where the time of a step goes."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,8 @@ from gramian.deep.pipeline import DevicePipeline
 from gramian.deep.trainer import Trainer, make_environments
 
 WARM_UP_UPDATES = 20
-PIECES = ("draw", "act", "send", "learn", "recv", "observe")
-"""The pieces of a step, in their order."""
+PIECES = ("draw", "settle", "act", "send", "learn", "recv", "observe")
+"""The pieces of a step, in their order. On the host a draw waits for the last update: `settle`, counted apart."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,9 @@ class Speed:
     """Of the whole loop, over all runs."""
     emulator_steps_per_second: float
     """Of the same environments alone, with random actions."""
-    seconds_to_first_update: float
-    """From nothing, the prefill apart: environments, compilation, recording."""
+    seconds_to_first_update: float | None
+    """From the start of the process, the prefill apart: imports, the GPU's start, environments, compilation,
+    recording, and whatever else the process did before. None where a process cannot tell when it began."""
     microseconds: dict[str, float]
     """Of the host in each piece of a step; ``other`` is the rest of the loop."""
     device_microseconds: dict[str, float]
@@ -50,7 +53,8 @@ def measure(
     """Train a population for some seconds and look at the clock.
 
     The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The
-    processes that play Atari, and whoever waits for them, stay awake for ``patience_s``.
+    processes that play Atari, and whoever waits for them, stay awake for ``patience_s``. The environments alone come
+    last, so that the first update finds as little done before it as in ``gramian train``.
 
     Examples
     --------
@@ -62,14 +66,11 @@ def measure(
     """
     settings = replace(
         config.settings,
-        prefill_agent_steps=max(config.settings.batch_size, 256),
+        prefill_agent_steps=max(config.settings.batch_size, 256, config.settings.n_step * config.settings.envs_per_run),
         epsilon_decay_agent_steps=1,
         frames=2**62,
     )
     config = replace(config, settings=settings)
-    report("environments alone")
-    emulator = _emulator_rate(make_environments(config, threads, device, patience_s), seconds)
-    began = time.perf_counter()
     report("first updates: compiling" if execution == "compiled" else "first updates")
     trainer = Trainer(
         config,
@@ -81,14 +82,27 @@ def measure(
     try:
         prefill = _first_update(trainer, settings.prefill_agent_steps)
         trainer.pipeline.settle()
-        first = time.perf_counter() - began - prefill
+        age = _process_age_s()
         while trainer.updates < WARM_UP_UPDATES:
             trainer.step()
         report("training")
         rate, pieces = _loop_rate(trainer, seconds)
-        return Speed(rate, emulator, first, pieces, _device_times(trainer))
+        device_times = _device_times(trainer)
     finally:
         trainer.close()
+    report("environments alone")
+    emulator = _emulator_rate(make_environments(config, threads, device, patience_s), seconds)
+    return Speed(rate, emulator, None if age is None else age - prefill, pieces, device_times)
+
+
+def _process_age_s() -> float | None:
+    """Seconds since this process began, to a hundredth; None where the system has no ``/proc``."""
+    stat = Path("/proc/self/stat")
+    if not stat.exists():
+        return None
+    # the name, in brackets, may have blanks in it; the start, in ticks since the machine's, is the 22nd field
+    ticks = int(stat.read_text(encoding="utf-8").rpartition(")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _first_update(trainer: Trainer, prefill_agent_steps: int) -> float:
@@ -138,17 +152,21 @@ def _loop_rate(trainer: Trainer, seconds: float) -> tuple[float, dict[str, float
 
 @contextmanager
 def _timed(trainer: Trainer, spent: dict[str, float]) -> Iterator[None]:
-    """Let the pieces of a step look at the clock."""
-    owners: list[tuple[object, str]] = [(trainer.pipeline, name) for name in ("draw", "act", "learn", "observe")]
-    owners += [(trainer.environments, name) for name in ("send", "recv")]
+    """Let the pieces of a step look at the clock; a piece inside another counts for itself alone."""
+    owners: list[tuple[object, str]] = [(trainer.environments, name) for name in ("send", "recv")]
+    owners += [(trainer.pipeline, name) for name in PIECES if name not in ("send", "recv")]
+    inner = [0.0]
 
     def watched(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any, **named: Any) -> Any:
+            inner.append(0.0)
             began = time.perf_counter()
             try:
                 return work(*arguments, **named)
             finally:
-                spent[name] += time.perf_counter() - began
+                elapsed = time.perf_counter() - began
+                spent[name] += elapsed - inner.pop()
+                inner[-1] += elapsed
 
         return run
 

@@ -1,5 +1,6 @@
 """``gramian bench``."""
 
+import os
 import sys
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,7 +11,7 @@ import tyro
 from gramian.deep.arms import parse_arm
 from gramian.deep.bench import measure
 from gramian.deep.commands import PRESET_FOR
-from gramian.deep.config import Config, check_preset, load_preset, population
+from gramian.deep.config import Config, Settings, check_preset, load_preset, population
 from gramian.deep.environments import make_engine
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution, compare, pick_execution
@@ -19,6 +20,7 @@ from gramian.deep.replay import bytes_needed
 from gramian.deep.session import learner_bytes, pick_device, place_replay
 from gramian.deep.trainer import network_spec
 from gramian.errors import UserError
+from gramian.progress import counted
 
 TOLERANCE = 1e-5
 """Largest relative difference that graphed and eager weights may have after ten updates."""
@@ -74,13 +76,15 @@ def bench_command(options: BenchOptions) -> int:
         raise UserError(f"--patience-us {options.patience_us} is too small; give 0 or more")
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
+    if options.torch_threads > (most := os.cpu_count() or 1):
+        raise UserError(
+            f"--torch-threads {options.torch_threads} is too large; give at most {most}, the machine's cores"
+        )
     torch.set_num_threads(options.torch_threads)
     game = find_game(options.game)
     preset = options.preset or PRESET_FOR[game.kind]
     check_preset(preset, game.kind)
-    settings = replace(load_preset(preset), envs_per_run=options.envs_per_run, replay_capacity=options.replay_capacity)
-    if options.tf32 is not None:
-        settings = replace(settings, tf32=options.tf32)
+    settings = _sized(load_preset(preset), options)
     arm = parse_arm(options.arm, settings.kappa)
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
@@ -88,7 +92,7 @@ def bench_command(options: BenchOptions) -> int:
     patience = f", awake for {options.patience_us:,} µs" if options.patience_us else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
-        f"{options.runs} × {game.name}, {arm}, preset {preset}, {options.envs_per_run} environments a run, "
+        f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
         f"on {device} ({execution}{rounding}), replay on {replay_device}{patience}, torch {torch.__version__}"
     )
     speed = measure(
@@ -103,7 +107,10 @@ def bench_command(options: BenchOptions) -> int:
     share = speed.agent_steps_per_second / speed.emulator_steps_per_second
     print(f"whole loop          {speed.agent_steps_per_second:12,.0f} agent steps/s")
     print(f"environments alone  {speed.emulator_steps_per_second:12,.0f} agent steps/s; the loop reaches {share:.0%}")
-    print(f"first update after  {speed.seconds_to_first_update:12.1f} s, the prefill apart")
+    if speed.seconds_to_first_update is not None:
+        print(
+            f"first update after  {speed.seconds_to_first_update:12.1f} s from the process's start, the prefill apart"
+        )
     total = sum(speed.microseconds.values())
     print("\npiece of a step     µs of the host     share")
     for name, value in speed.microseconds.items():
@@ -113,6 +120,23 @@ def bench_command(options: BenchOptions) -> int:
         for name, value in speed.device_microseconds.items():
             print(f"{name:<18}{value:11.1f}")
     return 0
+
+
+def _sized(preset: Settings, options: BenchOptions) -> Settings:
+    """The preset with what the options change of it; a prefill that is too short for them is lengthened."""
+    least = preset.n_step * options.envs_per_run
+    if options.replay_capacity <= least:
+        raise UserError(
+            f"--replay-capacity {options.replay_capacity} is too small; give more than {least}, n_step for each "
+            "environment of a run"
+        )
+    return replace(
+        preset,
+        envs_per_run=options.envs_per_run,
+        replay_capacity=options.replay_capacity,
+        prefill_agent_steps=max(preset.prefill_agent_steps, least),
+        tf32=preset.tf32 if options.tf32 is None else options.tf32,
+    )
 
 
 def _placed(config: Config, device: torch.device, replay_device: str) -> torch.device:

@@ -14,13 +14,12 @@ from matplotlib.lines import Line2D
 
 from gramian.files import output_folder, replacing
 from gramian.palette import Style, arm_styles, kind_of
-from gramian.progress import Progress
+from gramian.progress import Progress, counted
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences
 from gramian.report.differences import differences as differences_of
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
-from gramian.report.html import counted
 from gramian.report.statistics import FEW_GAMES, Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text

@@ -25,14 +25,3 @@ def table(
 def class_of(name: str) -> str:
     """The attribute, or nothing."""
     return f' class="{name}"' if name else ""
-
-
-def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "game"), counted(1200, "run")
-    ('1 game', '1,200 runs')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

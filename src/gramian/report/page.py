@@ -9,12 +9,13 @@ from typing import Any
 
 import gramian
 from gramian.palette import arm_styles
+from gramian.progress import counted
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
 from gramian.report.differences import difference_words, differences
 from gramian.report.dynamics import Dynamics, Growths
-from gramian.report.html import class_of, counted, definitions, table
+from gramian.report.html import class_of, definitions, table
 from gramian.report.kappa_section import kappa_section
 from gramian.report.payload import gain_sentence, payload, script_json
 from gramian.report.protocol import commands, provenance_table, settings_table

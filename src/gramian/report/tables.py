@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.progress import counted
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
-from gramian.report.html import counted
 from gramian.report.statistics import CONFIDENCE, Array, Interval
 from gramian.representation.seeds import MOST_OF_A_RANGE
 
