@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 from gramian.study.attempts import attempts
+from gramian.study.parts import PART
 from gramian.study.plan import POPULATIONS, make_plan, read_plan, write_plan
-from gramian.study.spec import parse_study
+from gramian.study.spec import parse_study, part_options
 from tests.deep.sessions import fingerprint
 
 ARMS = '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "decor"\n[[arms]]\nkind = "gram"\n'
@@ -31,6 +32,15 @@ def planned(folder, text=None, largest=3):
     text = tiny() if text is None else text
     plan = plan_of(parse_study(text, "a test"), largest=largest)
     write_plan(folder, plan, text)
+    return plan
+
+
+def planned_part(folder, text, seeds=(), games=(), largest=3):
+    """The folder of a part of a study, as ``gramian study run --seeds --games`` makes it."""
+    whole = parse_study(text, "a test")
+    part = whole.part(list(games), list(seeds))
+    plan = plan_of(part, largest=largest)
+    write_plan(folder, plan, f"{PART}{part_options(part, whole)}\n{text}")
     return plan
 
 

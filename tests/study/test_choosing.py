@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 
@@ -15,7 +16,7 @@ from gramian.study.choosing import Tuning, evaluation_study
 from gramian.study.plan import POPULATIONS
 from gramian.study.spec import parse_study
 from gramian.study.store import read_study
-from tests.study.studies import environment, plan_of
+from tests.study.studies import environment, plan_of, planned_part
 from tests.study.studies import planned as write_planned
 
 FOLDS = (("breakout", "freeway"), ("asterix", "seaquest"))
@@ -32,9 +33,9 @@ def tuning(games, kept, seeds=(100, 101), kinds=("gram", "norm")):
     )
 
 
-def invent(folder, text, score, norm=lambda _: 1.0, diverged=()):
+def invent(folder, text, score, norm=lambda _: 1.0, diverged=(), plan=write_planned):
     """A study whose runs end with ``score(run)``, and with features of the norm ``norm(run)``."""
-    plan = write_planned(folder, text, largest=50)
+    plan = plan(folder, text, largest=50)
     prefill = plan.settings.prefill_agent_steps
     for population in plan.populations:
         for run in population.runs:
@@ -80,6 +81,25 @@ def test_the_choice_is_that_of_the_report(folds):
         assert chosen[penalty.name].at_edge == penalty.at_edge
         scores = {setting.kappa: float(setting.score.estimate) for setting in penalty.settings}
         assert dict(chosen[penalty.name].scores) == pytest.approx(scores)
+
+
+def test_parts_choose_as_the_whole_does(tmp_path):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    text = tuning(*FOLDS)
+    invent(whole, text, peaked, norms)
+    for game in FOLDS[0]:
+        invent(parts / game, text, peaked, norms, plan=partial(planned_part, games=[f"minatar/{game}"]))
+    assert evaluation_study([parts]) == evaluation_study([whole])
+
+
+def test_nothing_is_chosen_while_cells_are_in_no_part(tmp_path, capsys):
+    text = tuning(("breakout", "freeway", "asterix"), ("seaquest",))
+    for game in ("breakout", "freeway"):
+        invent(tmp_path / game, text, peaked, norms, plan=partial(planned_part, games=[f"minatar/{game}"]))
+    assert main(["study", "choose", str(tmp_path), "--out", str(tmp_path / "out.toml")]) == 2
+    left = f"in no part of the study in '{tmp_path}': minatar/asterix (seeds 100, 101)"
+    assert capsys.readouterr().err == f"gramian: {left}; finish the study first\n"
+    assert not (tmp_path / "out.toml").exists()
 
 
 def test_a_diverged_run_counts_as_random_play_as_in_the_report(tmp_path):

@@ -8,8 +8,9 @@ from gramian.cli import main
 from gramian.errors import UserError
 from gramian.study.matching import feature_norms, match, matched_kappa
 from gramian.study.plan import POPULATIONS
+from gramian.study.whole import WholeStudy
 from gramian.study.work import perform
-from tests.study.studies import planned, tiny
+from tests.study.studies import planned, planned_part, tiny
 
 GRID = '[[arms]]\nkind = "gram"\nkappa = 1\n[[arms]]\nkind = "l2"\nkappas = [0.01, 0.1, 1]\n'
 
@@ -40,19 +41,19 @@ def test_arms_are_matched_by_the_geometric_mean_over_runs_of_their_last_norms(tm
     plan = planned(study, tiny(arms=GRID))
     at = {("gram", 1.0): 4.0, ("l2", 0.01): 16.0, ("l2", 0.1): 8.0, ("l2", 1.0): 2.0}
     invented(study, plan, lambda run: at[run.arm.kind, run.arm.kappa] * (2.0 if run.seed else 0.5))
-    norm, (found,) = match(study, plan, "gram:1")
+    norm, (found,) = match(WholeStudy(study), "gram:1")
     assert norm == pytest.approx(4.0)
     assert (found.penalty, found.kappa) == ("l2", pytest.approx(10**-0.5))
 
 
 def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
-    plan = planned(tmp_path / "study", tiny(arms=GRID))
+    planned(tmp_path / "study", tiny(arms=GRID))
     perform(str(tmp_path / "study"), "p000", 1)
-    assert [str(arm) for arm in feature_norms(tmp_path / "study", plan)] == ["gram:1.0"]
+    assert [str(arm) for arm in feature_norms(WholeStudy(tmp_path / "study"))] == ["gram:1.0"]
     with pytest.raises(UserError, match=r"has runs in .* that are not done; finish them first"):
-        match(tmp_path / "study", plan, "l2:1")
+        match(WholeStudy(tmp_path / "study"), "l2:1")
     with pytest.raises(UserError, match=r"unknown arm of this study 'gram:2.0'; did you mean 'gram:1.0'"):
-        match(tmp_path / "study", plan, "gram:2")
+        match(WholeStudy(tmp_path / "study"), "gram:2")
 
 
 def test_the_command_says_which_mean_it_takes_and_prints_a_line_for_each_penalty(tmp_path, capsys):
@@ -80,10 +81,59 @@ def test_arms_are_matched_in_every_game_too(tmp_path, capsys):
     assert [line.split()[1:3] for line in found[1::2]] == [["kappa", "0.3162"], ["kappa", "0.1"], ["kappa", "1"]]
 
 
-def test_the_folder_of_several_parts_names_them(tmp_path, capsys):
-    for part in ("s0", "s1"):
-        planned(tmp_path / part, tiny(arms=GRID))
-        (tmp_path / part / POPULATIONS).mkdir(exist_ok=True)
+def norm_of(run):
+    return 1.0 if run.arm.kind == "gram" else 0.1 * (1.0 + run.seed) / run.arm.kappa
+
+
+def test_the_parts_of_a_study_are_matched_as_the_whole(tmp_path, capsys):
+    text = tiny(arms=GRID)
+    invented(tmp_path / "whole", planned(tmp_path / "whole", text), norm_of)
+    for seed in (0, 1):
+        invented(tmp_path / "parts" / f"s{seed}", planned_part(tmp_path / "parts" / f"s{seed}", text, [seed]), norm_of)
+    said = []
+    for folder in ("whole", "parts"):
+        assert main(["study", "match", str(tmp_path / folder), "--arm", "gram:1"]) == 0
+        said.append(capsys.readouterr())
+    assert said[0] == said[1]
+    assert "kappa 0.1414" in said[0].out
+
+
+def test_what_is_in_no_part_is_said(tmp_path, capsys):
+    text = tiny(arms=GRID, seeds=3)
+    for seed in (0, 1):
+        invented(tmp_path / f"s{seed}", planned_part(tmp_path / f"s{seed}", text, [seed]), norm_of)
+    assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 0
+    assert capsys.readouterr().err == "in no part of the study: cartpole (seed 2)\n"
+
+
+def test_a_run_that_was_made_again_in_another_part_is_that_of_the_other(tmp_path):
+    text = tiny(arms=GRID)
+    first, again = tmp_path / "a", tmp_path / "b"
+    invented(first, planned(first, text), lambda _: 7.0)
+    for status in first.glob(f"{POPULATIONS}/*/*-s1/status.json"):
+        status.write_text('{"state": "interrupted", "agent_steps": 10, "reason": ""}')
+    invented(again, planned_part(again, text, [1]), lambda _: 28.0)
+    assert list(feature_norms(WholeStudy(tmp_path)).values()) == pytest.approx([14.0] * 4)
+
+
+def test_a_run_that_is_done_in_two_parts_is_refused(tmp_path, capsys):
+    for part in ("a", "b"):
+        invented(tmp_path / part, planned(tmp_path / part, tiny(arms=GRID)), norm_of)
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
-    parts = f"{tmp_path / 's0'}, {tmp_path / 's1'}"
-    assert capsys.readouterr().err == f"gramian: '{tmp_path}' holds parts of a study; name one of them: {parts}\n"
+    said = (
+        f"gramian: run 'cartpole-gram-k1.0-s0' is in '{tmp_path / 'a'}' and in '{tmp_path / 'b'}'; name one of them\n"
+    )
+    assert capsys.readouterr().err == said
+
+
+def test_different_studies_in_one_folder_are_refused(tmp_path, capsys):
+    for part, frames in (("a", 300), ("b", 600)):
+        invented(tmp_path / part, planned(tmp_path / part, tiny(arms=GRID, frames=frames)), norm_of)
+    assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
+    said = f"gramian: '{tmp_path / 'a'}' and '{tmp_path / 'b'}' hold different studies; name one of them\n"
+    assert capsys.readouterr().err == said
+
+
+def test_a_folder_without_a_study_is_refused(tmp_path, capsys):
+    assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
+    assert capsys.readouterr().err == f"gramian: '{tmp_path}' holds no study; name the folder that was given as --out\n"

@@ -7,7 +7,6 @@ too, by polars. The rule is that of the report, `gramian.study.rule`.
 import csv
 import math
 import re
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,15 +18,15 @@ import numpy as np
 import tomli_w
 
 from gramian.deep.arms import Arm, parse_arm
-from gramian.deep.config import RunSpec
 from gramian.deep.games import find_game
 from gramian.errors import UserError
 from gramian.study import rule
-from gramian.study.logs import open_logs
 from gramian.study.matching import feature_norms
 from gramian.study.norms import matched_kappa, penalty_of
-from gramian.study.plan import STUDY, Plan, read_plan
+from gramian.study.parts import cells_text
+from gramian.study.plan import STUDY
 from gramian.study.rule import Array
+from gramian.study.whole import WholeStudy
 from gramian.study.work import SETTLED
 
 MATCHED = "norm"
@@ -59,30 +58,30 @@ class Tuning:
     Parameters
     ----------
     folder
-        The one that was given as ``--out``.
+        The one that was given as ``--out``, or the one that the parts of the study are in.
 
     Raises
     ------
     UserError
-        If a run is not done, if no penalty has a grid of κ, or if nothing is kept for evaluation.
+        If a run is not done or in no part, if no penalty has a grid of κ, or if nothing is kept for evaluation.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.plan = folder, read_plan(folder)
-        try:
-            self.text: dict[str, Any] = tomllib.loads((folder / STUDY).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise UserError(f"cannot read '{folder / STUDY}': {error}") from error
+        self.folder, self.study = folder, WholeStudy(folder)
+        self.plan, self.text, self.games = self.study.plan, self.study.text, self.study.games
         if "evaluation" not in self.text:
-            raise UserError(f"'{folder / STUDY}' keeps no games for evaluation; add [evaluation] with games and seeds")
-        self.games = list(dict.fromkeys(run.game.name for run in self._runs))
+            raise UserError(
+                f"the {STUDY} of '{folder}' keeps no games for evaluation; add [evaluation] with games and seeds"
+            )
+        if left := self.study.left:
+            raise UserError(f"in no part of the study in '{folder}': {cells_text(left)}; finish the study first")
         self.evaluation_games = [find_game(game).name for game in self.text["evaluation"]["games"]]
         self.evaluation_seeds = [int(seed) for seed in self.text["evaluation"]["seeds"]]
 
     @cached_property
     def choices(self) -> list[Choice]:
         """The κ of each penalty, in the order of the study's arms."""
-        arms = {str(run.arm): run.arm for run in self._runs}
+        arms = {str(run.spec.arm): run.spec.arm for run in self.study.runs}
         grids = rule.grids({name: arm.kappa for name, arm in arms.items()})
         if not grids:
             raise UserError(f"no penalty in '{self.folder}' has {rule.FEWEST_KAPPAS} κ or more; nothing to choose from")
@@ -103,35 +102,29 @@ class Tuning:
 
     def norms(self, game: str) -> dict[Arm, float]:
         """Mean feature norm of each arm in one game."""
-        return feature_norms(self.folder, self.plan, [game])
-
-    @property
-    def _runs(self) -> list[RunSpec]:
-        return [run for population in self.plan.populations for run in population.runs]
+        return feature_norms(self.study, [game])
 
     def _finals(self, arms: Sequence[str]) -> dict[str, Array]:
         """Return at the end of training of each run ``[S, G]``, by arm; a diverged run counts as random play."""
-        seeds = sorted({run.seed for run in self._runs})
+        seeds = sorted({run.spec.seed for run in self.study.runs})
         finals = {name: np.full((len(seeds), len(self.games)), np.nan) for name in arms}
         diverged: list[tuple[str, int, int]] = []
         random: dict[str, list[float]] = {}
         prefill = self.plan.settings.prefill_agent_steps
-        logs = open_logs(self.folder)
-        for population in self.plan.populations:
-            for run in population.runs:
-                state, *_ = logs.state(population, run.name)
-                if state not in SETTLED:
-                    raise UserError(f"run '{run.name}' in '{self.folder}' is {state}; finish the study first")
-                table = np.array(logs.episodes(population, run.name), dtype=np.float64).reshape(-1, 2)
-                frames, returns = table[np.isfinite(table[:, 1])].T
-                random.setdefault(run.game.name, []).extend(returns[frames <= prefill].tolist())
-                if str(run.arm) not in finals:
-                    continue
-                at = seeds.index(run.seed), self.games.index(run.game.name)
-                if state == "diverged":
-                    diverged.append((str(run.arm), *at))
-                elif len(returns):
-                    finals[str(run.arm)][at] = returns[-rule.WINDOW_EPISODES :].mean()
+        for logged in self.study.runs:
+            run, (state, *_) = logged.spec, logged.state
+            if state not in SETTLED:
+                raise UserError(f"run '{run.name}' in '{logged.folder}' is {state}; finish the study first")
+            table = np.array(logged.episodes(), dtype=np.float64).reshape(-1, 2)
+            frames, returns = table[np.isfinite(table[:, 1])].T
+            random.setdefault(run.game.name, []).extend(returns[frames <= prefill].tolist())
+            if str(run.arm) not in finals:
+                continue
+            at = seeds.index(run.seed), self.games.index(run.game.name)
+            if state == "diverged":
+                diverged.append((str(run.arm), *at))
+            elif len(returns):
+                finals[str(run.arm)][at] = returns[-rule.WINDOW_EPISODES :].mean()
         for name, seed, game in diverged:
             finals[name][seed, game] = _random_score(self.games[game], random[self.games[game]])
         return finals
@@ -245,7 +238,7 @@ def evaluation_study(
 def _matched(tunings: Sequence[Tuning], tuning: Tuning, game: str, gram: Arm, matched: str) -> tuple[Arm | None, str]:
     """The arm of equal norm, and the games that it was matched in."""
     inside = next((other for other in tunings if game in other.games), None)
-    norms = feature_norms(tuning.folder, tuning.plan) if inside is None else inside.norms(game)
+    norms = feature_norms(tuning.study) if inside is None else inside.norms(game)
     where = ", ".join(tuning.games) if inside is None else game
     grid = {arm.kappa: norm for arm, norm in norms.items() if penalty_of(str(arm)) == matched and arm.kappa > 0}
     kappa = matched_kappa(grid, norms[gram]) if gram in norms else None
@@ -260,7 +253,7 @@ def _toml(
     title: str,
     frames: int,
 ) -> str:
-    plan: Plan = tuning.plan
+    plan = tuning.plan
     arms = []
     for (label, arm), own in entries.items():
         entry: dict[str, Any] = {"kind": arm.kind}

@@ -17,11 +17,12 @@ from gramian.study.hardware import Hardware, Share, divide
 from gramian.study.heads import check_exports
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.matching import games_of, match
-from gramian.study.parts import PART, in_no_part
+from gramian.study.parts import PART, cells_text, in_no_part
 from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
+from gramian.study.whole import WholeStudy
 
 SHORTEST_STALL_MIN = 1.0
 """Starting and compiling take some time too."""
@@ -113,7 +114,7 @@ class MatchOptions:
     """Which arm the others are matched to."""
 
     folder: tyro.conf.Positional[Path]
-    """A study with a grid of κ for each penalty; the one that was given as --out."""
+    """A study with a grid of κ for each penalty, or the folder above the parts of one."""
     arm: str
     """KIND[:KAPPA][:uncentered], one of the study's arms."""
 
@@ -123,7 +124,7 @@ class ChooseOptions:
     """Which studies tuned κ, and where the study that judges their choices is written to."""
 
     folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER …]")]
-    """Studies with a grid of κ for each penalty and games in [evaluation]; what was given as --out."""
+    """Studies with a grid of κ for each penalty and games in [evaluation]; of one in parts, the folder above them."""
     out: Path
     """File to write the study to: .toml."""
     title: str = ""
@@ -224,19 +225,21 @@ def match_command(options: MatchOptions) -> int:
     The norm is the mean ‖φ‖ over the last quarter of training, a geometric mean over games and seeds; then in every
     game by itself. Between two κ of the grid it is interpolated, linearly in log κ and log norm.
     """
-    plan = read_plan(options.folder)
+    study = WholeStudy(options.folder)
+    if study.left:
+        print(f"in no part of the study: {cells_text(study.left)}", file=sys.stderr)
     print("mean feature norm: mean over the last quarter of training, geometric mean over runs")
-    _print_matches(options, plan, "all games", None)
-    if len(games := games_of(plan, options.arm)) > 1:
+    _print_matches(study, options.arm, "all games", None)
+    if len(games := games_of(study, options.arm)) > 1:
         for game in games:
-            _print_matches(options, plan, game, [game])
+            _print_matches(study, options.arm, game, [game])
     return 0
 
 
-def _print_matches(options: MatchOptions, plan: Plan, where: str, games: list[str] | None) -> None:
+def _print_matches(study: WholeStudy, arm: str, where: str, games: list[str] | None) -> None:
     """The norm of an arm in some games, and a line for each penalty."""
-    norm, matches = match(options.folder, plan, options.arm, games)
-    print(f"{where}: {options.arm} {norm:.4g}")
+    norm, matches = match(study, arm, games)
+    print(f"{where}: {arm} {norm:.4g}")
     for found in matches:
         kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
         nearest = f"nearest {found.nearest_norm:.4g} at kappa {found.nearest_kappa:g}"

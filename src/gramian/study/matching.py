@@ -3,13 +3,11 @@
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
 
 from gramian.deep.arms import Arm, parse_arm
 from gramian.errors import UserError, unknown
-from gramian.study.logs import open_logs
 from gramian.study.norms import last_mean, matched_kappa, mean_norm, penalty_of
-from gramian.study.plan import Plan
+from gramian.study.whole import WholeStudy
 
 
 @dataclass(frozen=True)
@@ -27,37 +25,32 @@ class Match:
     largest_norm: float
 
 
-def feature_norms(study: Path, plan: Plan, games: Collection[str] | None = None) -> dict[Arm, float]:
+def feature_norms(study: WholeStudy, games: Collection[str] | None = None) -> dict[Arm, float]:
     """Mean feature norm of each arm at the end of training, see `gramian.study.norms`; of all games or of some.
 
     Only runs that are done count, and an arm counts only where all its runs are done.
     """
     norms: dict[Arm, list[float]] = {}
-    logs = open_logs(study)
-    for population in plan.populations:
-        for run in population.runs:
-            if games is not None and run.game.name not in games:
-                continue
-            done = logs.state(population, run.name)[0] == "done"
-            norm = last_mean(logs.feature_norms(population, run.name)) if done else math.nan
-            norms.setdefault(run.arm, []).append(norm)
+    for run in study.runs:
+        if games is None or run.spec.game.name in games:
+            norm = last_mean(run.feature_norms()) if run.state[0] == "done" else math.nan
+            norms.setdefault(run.spec.arm, []).append(norm)
     means = {arm: mean_norm(values) for arm, values in norms.items()}
     return {arm: norm for arm, norm in means.items() if math.isfinite(norm)}
 
 
-def games_of(plan: Plan, arm: str) -> list[str]:
+def games_of(study: WholeStudy, arm: str) -> list[str]:
     """The games that an arm of a study plays, by name; none where the study has no such arm."""
-    wanted = parse_arm(arm, plan.settings.kappa)
-    runs = (run for population in plan.populations for run in population.runs)
-    return sorted({run.game.name for run in runs if run.arm == wanted})
+    wanted = parse_arm(arm, study.plan.settings.kappa)
+    return sorted({run.spec.game.name for run in study.runs if run.spec.arm == wanted})
 
 
-def match(study: Path, plan: Plan, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Match]]:
+def match(study: WholeStudy, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Match]]:
     """Match every penalty of a study to one of its arms.
 
     Parameters
     ----------
-    study, plan
+    study
         The study.
     arm
         As ``gram:10`` or ``gram:10:uncentered``; it must be one of the study's.
@@ -74,13 +67,13 @@ def match(study: Path, plan: Plan, arm: str, games: Collection[str] | None = Non
     UserError
         If the study has no such arm, or if its runs are not done.
     """
-    wanted = parse_arm(arm, plan.settings.kappa)
-    arms = {run.arm for population in plan.populations for run in population.runs}
+    wanted = parse_arm(arm, study.plan.settings.kappa)
+    arms = {run.spec.arm for run in study.runs}
     if wanted not in arms:
         raise unknown("arm of this study", str(wanted), map(str, arms))
-    norms = feature_norms(study, plan, games)
+    norms = feature_norms(study, games)
     if wanted not in norms:
-        raise UserError(f"arm '{wanted}' has runs in '{study}' that are not done; finish them first")
+        raise UserError(f"arm '{wanted}' has runs in '{study.folder}' that are not done; finish them first")
     grids: dict[str, dict[float, float]] = {}
     for other, norm in norms.items():
         penalty = penalty_of(str(other))

@@ -15,7 +15,7 @@ from typing import Any
 from gramian.deep.config import Config, RunSpec, Settings, settings_from
 from gramian.deep.session import run_from
 from gramian.errors import UserError
-from gramian.files import output_folder, plan_paths, replace_text
+from gramian.files import output_folder, replace_text
 from gramian.study.heads import check_exports
 from gramian.study.spec import StudySpec, part_options
 
@@ -195,8 +195,7 @@ def read_plan(folder: Path) -> Plan:
     Raises
     ------
     UserError
-        If there is none, if there are only parts of a study in the folders below, or if it is damaged; if the folder
-        is an export, and a file is missing.
+        If there is none, or if it is damaged; if the folder is an export, and a file is missing.
     """
     path = folder / PLAN
     try:
@@ -204,8 +203,6 @@ def read_plan(folder: Path) -> Plan:
         return from_mapping(saved, f"'{path}'")
     except OSError as error:
         check_exports(folder)
-        if parts := [str(part.parent) for part in plan_paths(folder) if part != path]:
-            raise UserError(f"'{folder}' holds parts of a study; name one of them: {', '.join(parts)}") from error
         raise UserError(f"'{folder}' holds no study; name the folder that was given as --out") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UserError(f"'{path}' is damaged ({error}); plan the study anew in another folder") from error
