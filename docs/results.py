@@ -5,13 +5,13 @@ its name; the text around them is not touched. Of a study that has not been run,
 ``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and
 its figures in 256 colours.
 
-A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of
-``gramian analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
+A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and, of ``gramian
+analyze``, ``measures.csv``; that of MinAtar also the ``kappa.csv`` of the report of either tuning study, as
 ``kappa-a.csv`` and ``kappa-b.csv``, and in ``first`` the scores and features of an earlier set of the same runs; that
-of Atari ``features.csv`` of its pilot, as ``pilot.csv``, and in ``first`` scores and features of earlier runs of one
-seed. Differences are of pairs of the same game and seed. They, and growths, have Student's 95 % intervals, whatever the
-number of seeds; scores, features and measures of an arm by itself, and shares of pairs, have 95 % percentile intervals
-of the stratified bootstrap over seeds.
+of Atari ``features.csv`` of its pilot, as ``pilot.csv``, in ``kappa`` an export of the runs that tuned κ, and in
+``first`` scores and features of earlier runs of one seed. Differences are of pairs of the same game and seed. They, and
+growths, have Student's 95 % intervals, whatever the number of seeds; scores, features and measures of an arm by itself,
+and shares of pairs, have 95 % percentile intervals of the stratified bootstrap over seeds.
 """
 
 import argparse
@@ -495,6 +495,33 @@ def chosen(study: str) -> str:
     return table(["fold", "penalty", "chosen κ", "score", "κ within its interval", "score at κ = 10.24"], lines)
 
 
+def tuned(study: str) -> str:
+    """Every κ that was tried in an exported study of few seeds: the score of each run, and what is chosen by them."""
+    folder = RESULTS / study / "kappa"
+    if not folder.exists():
+        return awaited(folder)
+    found = analyse(read_study(folder), Options(replicates=100))
+    if found.sweep is None:
+        raise UserError(f"no penalty in '{folder}' has a grid of κ")
+
+    def runs(arm: str) -> list[str]:
+        return [", ".join(map(number, found.final[arm][:, game])) for game in found.sweep.games]
+
+    lines = []
+    for penalty in found.sweep.penalties:
+        for one in penalty.settings:
+            taken = {"score": one is penalty.chosen, "area": one is penalty.chosen_by_auc}
+            why = " and ".join(name for name, this in taken.items() if this) or "–"
+            scores = (round(float(one.score.estimate), 9), round(float(one.auc.estimate), 9), one.norm)
+            lines.append([f"`{penalty.name}`, κ = {one.kappa:g}", *runs(one.arm), *map(number, scores), why])
+    if found.sweep.baseline is not None and found.sweep.baseline_auc is not None:
+        scores = (float(found.sweep.baseline.estimate), float(found.sweep.baseline_auc.estimate), math.nan)
+        lines.insert(0, [f"`{found.options.baseline}`", *runs(found.options.baseline), *map(number, scores), "–"])
+    seeds = ", ".join(map(str, found.seeds))
+    games = [f"{reference.title(found.games[game])}, seeds {seeds}" for game in found.sweep.games]
+    return table(["arm", *games, "score", "score by area", "‖φ‖", "chosen by"], lines)
+
+
 def score_text(row: Row) -> str:
     """The score of a κ with its interval."""
     ends = [float(row[name]) if row[name] else math.nan for name in ("score", "score_low", "score_high")]
@@ -697,6 +724,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
         "atari-pilot": lambda: pilot("atari"),
+        "atari-tuned": lambda: tuned("atari"),
         "atari-area": lambda: by_area("atari"),
         "atari-moments": lambda: moments("atari", MOMENTS),
         "atari-twice": lambda: twice("atari", EARLIER),

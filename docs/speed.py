@@ -34,6 +34,7 @@ START_S, LEAST_S = 180, 100
 RUNS_OF = {
     "parts-h200": {processes: 4 * processes for processes in range(1, 8)},
     "games-h200": {5: 23, 4: 18, 3: 13, 1: 5},
+    "tuning-h200": {6: 42, 4: 28},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which."""
 

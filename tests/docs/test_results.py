@@ -213,6 +213,22 @@ def test_scores_at_earlier_moments_are_of_the_episodes_until_then(results, tmp_p
     assert found["`gram (0.082)` less `norm (matched)`"] == ["**−66.7 [−66.7,\u00a0−66.7]**", "0 [0,\u00a00]"]
 
 
+def test_a_grid_of_kappas_has_the_score_of_each_run_and_what_is_chosen(results, tmp_path):
+    arms = {"dqn": 1.0, "gram:0.1": 2.0, "gram:1": 3.0, "gram:10": 1.5}
+    lines = ["arm,game,seed,frames,return"]
+    for arm, score in arms.items():  # by area the smallest κ, which is as good from the beginning, is the best
+        for frames in range(1_000, 301_000, 1_000):
+            early = 9.0 if arm == "gram:0.1" and frames <= 200_000 else 1.0
+            lines += [f"{arm},qbert,{seed},{frames},{score + seed if frames > 200_000 else early}" for seed in range(2)]
+    (tmp_path / "theirs.csv").write_text("\n".join(lines) + "\n")
+    write_import(tmp_path / "theirs.csv", results.RESULTS / "atari" / "kappa")
+    found = columns(results.tuned("atari"))
+    assert found["arm"] == ["`dqn`", "`gram`, κ = 0.1", "`gram`, κ = 1", "`gram`, κ = 10"]
+    assert found["Qbert, seeds 0, 1"] == ["1.00, 2.00", "2.00, 3.00", "3.00, 4.00", "1.50, 2.50"]
+    assert found["score"] == ["0", "0.500", "1.00", "0.250"]
+    assert found["chosen by"] == ["–", "area", "score", "–"]
+
+
 def test_a_game_of_one_seed_is_put_together_with_the_others_without_an_interval(results):
     arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 2.5}
     write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
