@@ -11,6 +11,7 @@ from pathlib import Path
 from gramian.deep.logs import LAST_EPISODES
 from gramian.deep.runs import CONFIG, read_run
 from gramian.errors import UserError
+from gramian.files import files_below
 
 NARROW = 80
 """Columns where there is no terminal to ask."""
@@ -48,6 +49,8 @@ class RunSummary:
 def list_runs(folder: Path | str) -> list[RunSummary]:
     """All runs below ``folder``, itself included, by their paths.
 
+    Folders below it whose names begin with a dot are not looked into.
+
     Raises
     ------
     UserError
@@ -62,7 +65,7 @@ def list_runs(folder: Path | str) -> list[RunSummary]:
     root = Path(folder)
     if not root.is_dir():
         raise UserError(f"'{root}' is not a folder; name the one that was given as --out, or one above it")
-    return [_summary(path.parent) for path in sorted(root.rglob(CONFIG)) if _is_run(path.parent)]
+    return [_summary(path.parent) for path in files_below(root, CONFIG) if _is_run(path.parent)]
 
 
 def table(runs: Sequence[RunSummary], root: Path, columns: int | None = None) -> str:
