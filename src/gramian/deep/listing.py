@@ -35,6 +35,8 @@ class RunSummary:
         Mean raw return of the last hundred of them; NaN before the first.
     reason
         Why it diverged, failed or cannot be read.
+    exported
+        Whether it lies in an export of a study, without weights.
     """
 
     folder: Path
@@ -44,6 +46,7 @@ class RunSummary:
     games: int
     mean_return: float
     reason: str
+    exported: bool = False
 
 
 def list_runs(folder: Path | str) -> list[RunSummary]:
@@ -98,18 +101,24 @@ def table(runs: Sequence[RunSummary], root: Path, columns: int | None = None) ->
         return "  ".join([f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)])
 
     lines = [f"{line(heading)}  run"]
-    parent = None
+    above = ""
     for run, cells in zip(runs, rows, strict=True):
-        if run.folder.parent != parent:
-            parent = run.folder.parent
-            place = parent.relative_to(root) if parent.is_relative_to(root) else parent
-            if place != Path():
-                lines.append(str(place))
+        if (place := _place(run, root)) != above:
+            lines.append(above := place)
         row = f"{line(cells)}  {run.folder.name}"
         lines += [row] if len(row) <= columns else [line(cells), f"  {run.folder.name}"]
         if run.reason:
             lines += textwrap.wrap(run.reason, columns, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def _place(run: RunSummary, root: Path) -> str:
+    """The folder that a run lies in, and what it is; nothing for runs that lie in the root itself."""
+    parent = run.folder.parent
+    place = parent.relative_to(root) if parent.is_relative_to(root) else parent
+    if run.exported:
+        return f"{place} (export, without weights)"
+    return "" if place == Path() else str(place)
 
 
 def _is_run(folder: Path) -> bool:
