@@ -3,25 +3,23 @@
 Run it as ``python docs/linear.py`` after a result has changed.
 """
 
-import csv
 import math
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from gramian.claims.tables import Row, read_rows
 from gramian.files import replace_text
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "linear"
-Row = dict[str, str]
 
 SETS = {"0": "no copies", "1": "every feature copied"}
 
 
 def rows(name: str) -> list[Row]:
     """Read one table of the results."""
-    with (RESULTS / f"{name}.csv").open(encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
+    return read_rows(RESULTS / f"{name}.csv")
 
 
 def table(header: Sequence[str], lines: Iterable[Sequence[str]], *, words: int = 1) -> str:

@@ -31,7 +31,7 @@ from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import CONTROL, order_arms
 from gramian.report import reference, statistics
-from gramian.report.analysis import Options, analyse
+from gramian.report.analysis import Options, analyse, by_arm
 from gramian.report.statistics import Array, Interval, student
 from gramian.representation.figures import told_apart
 from gramian.representation.seeds import MOST_OF_A_RANGE
@@ -544,13 +544,15 @@ def kappas(study: str) -> str:
 def figures(study: str) -> str:
     """The figures of the scores that there are."""
     rows = read(RESULTS / study / "scores.csv")
+    arms, games = ({row[name] for row in rows} for name in ("arm", "game"))
+    beside = ", each arm beside DQN (dashed)" if by_arm(len(arms), len(games)) else ""
     less = "by pairs of the same game and seed"
     return pictures(
         study,
         {
             "learning-curves": (
                 "Learning curves",
-                "Learning curves: mean return of the last 100 training episodes, "
+                f"Learning curves{beside}: mean return of the last 100 training episodes, "
                 f"{mean_words(rows)}{dopamine_words(rows)}",
             ),
             "differences": ("Final score less that of DQN", f"Final score less that of DQN, {less}, {bar_words(rows)}"),

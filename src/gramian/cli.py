@@ -53,7 +53,7 @@ COMMANDS: dict[str, Command] = {
     "train": Command("train DQN with a penalty on its features", "gramian.deep.commands:train_command"),
     "evaluate": Command("let a trained run play", "gramian.representation.commands:evaluate_command"),
     "bench": Command("measure how fast a population trains here", "gramian.deep.bench_command:bench_command"),
-    "runs": Command("list the runs in a folder", "gramian.deep.run_commands:runs_command"),
+    "runs": Command("list the runs in a folder", "gramian.study.listing:runs_command"),
     "analyze": Command(
         "measure and compare the features of trained runs",
         "gramian.representation.commands:analyze_command",

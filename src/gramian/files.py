@@ -42,9 +42,10 @@ def output_folder(path: str | Path) -> Path:
 
 
 def files_below(root: Path, name: str) -> list[Path]:
-    """The files of a name in a folder and those below it, by their paths; not in hidden ones below it.
+    """The files of a name in a folder and those below it, by their paths; hidden ones below it are not looked into.
 
-    A folder whose name begins with a dot is the work of a process that has not come to its end.
+    A folder whose name begins with a dot is the work of a process that has not come to its end, or a tool's own
+    (``.venv``, ``.git``).
 
     Examples
     --------
@@ -55,8 +56,12 @@ def files_below(root: Path, name: str) -> list[Path]:
     >>> [path.parent.name for path in files_below(folder, "plan.json")]
     ['part']
     """
-    found = sorted(root.rglob(name))
-    return [path for path in found if not any(part.startswith(".") for part in path.relative_to(root).parts[:-1])]
+    found = []
+    for folder, below, files in os.walk(root):
+        below[:] = [own for own in below if not own.startswith(".")]
+        if name in files:
+            found.append(Path(folder) / name)
+    return sorted(found)
 
 
 def plan_paths(root: Path) -> list[Path]:

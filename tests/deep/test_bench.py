@@ -1,4 +1,3 @@
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from gramian.cli import main
 from gramian.deep import bench, bench_command
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
+from gramian.deep.environments import cores
 from gramian.deep.graphs import pick_execution
 from gramian.deep.session import place_replay
 from gramian.errors import UserError
@@ -37,7 +37,7 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
         (["--runs", "0"], "--runs 0 is too small; give 1 or more"),
         (["--patience-us", "-1"], "--patience-us -1 is too small; give 0 or more"),
         (["--torch-threads", "0"], "--torch-threads 0 is too small; give 1 or more"),
-        (["--torch-threads", "100000"], f"is too large; give at most {os.cpu_count()}, the machine's cores"),
+        (["--torch-threads", "100000"], f"is too large; give at most {cores()}, the cores that this"),
         (["cartpole", "--replay-capacity", "0"], "--replay-capacity 0 is too small; give more than 1, n_step for each"),
         (["cartpole", "--replay-capacity", "8", "--envs-per-run", "8"], "--replay-capacity 8 is too small; give more"),
         (["--device", "cpu", "--runs", "100000"], "lower --runs or --replay-capacity"),

@@ -12,7 +12,8 @@ from gramian.cli import COMMANDS
 from gramian.deep.arms import Kind
 from gramian.deep.commands import TrainOptions
 from gramian.deep.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
-from gramian.deep.run_commands import EVALUATION_COLUMNS, EvaluateOptions, RunsOptions
+from gramian.deep.run_commands import EVALUATION_COLUMNS, EvaluateOptions
+from gramian.study.listing import RunsOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
 OPTIONS = {"train": TrainOptions, "evaluate": EvaluateOptions, "runs": RunsOptions}

@@ -224,6 +224,15 @@ def test_every_run_below_a_folder_is_listed_with_its_state_and_score(cartpole, c
     assert run.mean_return == pytest.approx(np.mean([float(row[3]) for row in rows[-100:]]))
 
 
+def test_runs_in_hidden_folders_are_not_listed_unless_they_are_asked_for(cartpole, copied):
+    root = copied.parent
+    hidden = root / ".venv" / "share" / "run"
+    hidden.parent.mkdir(parents=True)
+    copied.rename(hidden)
+    assert [run.folder.name for run in list_runs(root)] == [cartpole[1].name]
+    assert [run.folder for run in list_runs(root / ".venv")] == [hidden]
+
+
 def test_only_the_last_hundred_games_count_and_a_half_written_line_does_not(copied):
     log = copied / "episodes.csv"
     heading = log.read_text().splitlines()[0]

@@ -1,6 +1,8 @@
 import pytest
 
 from gramian.cli import main
+from gramian.deep import commands
+from gramian.deep.environments import cores
 from gramian.deep.session import train
 from tests.deep.sessions import small
 
@@ -18,7 +20,11 @@ from tests.deep.sessions import small
         (["--game", "pong", "--arm", "gram", "--batch-size", "many"], "expected --batch-size INT"),
         (["--game", "pong", "--arm", "gram", "--gamma", "2"], "gamma is 2.0; it must be between 0 and 1"),
         (["--game", "cartpole", "--arm", "gram", "--adam-epsilon", "0"], "adam_epsilon is 0.0"),
-        (["--game", "cartpole", "--arm", "gram", "--torch-threads", "0"], "--torch-threads is 0"),
+        (["--game", "cartpole", "--arm", "gram", "--torch-threads", "0"], "--torch-threads 0 is too small; give 1"),
+        (
+            ["--game", "cartpole", "--arm", "gram", "--torch-threads", "100000"],
+            f"--torch-threads 100000 is too large; give at most {cores()}, the cores that this process may use",
+        ),
         (["--game", "cartpole", "--arm", "gram", "--device", "gpu"], "unknown device 'gpu'"),
         (["--game", "cartpole", "--game", "pong", "--arm", "gram"], "cannot share a population"),
         (["--game", "cartpole", "--arm", "gram", "--arm", "gram"], "stands twice"),
@@ -52,6 +58,23 @@ def test_resume_takes_no_settings(other, tmp_path, capsys):
     option = other[0].partition("=")[0]
     assert capsys.readouterr().err.endswith(f"--resume goes on with what was begun; leave {option} away\n")
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
+
+
+def test_on_fewer_cores_a_population_goes_on_with_the_threads_that_it_had(tmp_path, capsys, monkeypatch):
+    out = str(tmp_path / "run")
+    begin = ["train", "--game", "cartpole", "--arm", "dqn", "--frames", "1500", "--out", out]
+    monkeypatch.setattr(commands, "cores", lambda: 2)
+    assert main([*begin, "--torch-threads", "2"]) == 0
+    monkeypatch.setattr(commands, "cores", lambda: 1)
+    assert main(["train", "--resume", out, "--torch-threads", "2"]) == 0
+    assert main(["train", "--resume", out]) == 0
+    capsys.readouterr()
+    assert main(["train", "--resume", out, "--torch-threads", "3"]) == 2
+    assert "--torch-threads 3 is too large; give at most 2" in capsys.readouterr().err
+    for text in ("[]", "[1]", "{", '[{"damaged": "x"}]'):
+        (tmp_path / "run" / "cartpole-dqn-s0" / "provenance.json").write_text(text)
+        assert main(["train", "--resume", out, "--torch-threads", "2"]) == 2
+        assert "--torch-threads 2 is too large; give at most 1" in capsys.readouterr().err
 
 
 def test_a_population_that_has_diverged_whole_exits_1(tmp_path, capsys):

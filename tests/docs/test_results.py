@@ -133,6 +133,16 @@ def test_a_figure_has_a_caption_with_its_seeds_and_what_its_band_is(results):
     assert "mean over 6 seeds; bars: Student's 95 % interval." in words
 
 
+@pytest.mark.parametrize(("arms", "apart"), [(5, False), (6, True)])
+def test_the_caption_of_learning_curves_says_where_each_arm_has_its_own_panels(results, arms, apart):
+    folder = results.RESULTS / "minatar"
+    folder.mkdir(parents=True)
+    rows = [f"run{arm},minatar/breakout,arm{arm},0" for arm in range(arms)]
+    (folder / "scores.csv").write_text("\n".join(["run,game,arm,seed", *rows, ""]))
+    drawn(results, "minatar", "learning-curves")
+    assert ("Learning curves, each arm beside DQN (dashed): mean" in results.figures("minatar")) == apart
+
+
 def test_captions_of_few_seeds_name_no_interval_but_of_all_games_together(results):
     write_scores(results, "atari", ["qbert"], seeds=2)
     drawn(results, "atari", "learning-curves", "against-control")

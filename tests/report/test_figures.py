@@ -1,6 +1,7 @@
 """Figures with many arms stay whole."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from benchmarks.synthetic_study import write_study
+from gramian.palette import arm_styles
 from gramian.report import Options, figures
 from gramian.report.analysis import analyse
 from gramian.report.dynamics import dynamics
@@ -35,6 +37,45 @@ def test_the_legend_of_many_arms_lies_within_the_figure_and_above_its_panels(sev
     assert box.x0 >= 0
     assert box.x1 <= figure.bbox.x1
     assert box.y0 >= max(axes.title.get_window_extent().y1 for axes in figure.axes if axes.get_visible())
+
+
+def test_each_of_many_arms_has_its_own_panels_beside_the_baseline(seven_arms):
+    panels, styles = figures.learning_curves(seven_arms).axes, arm_styles(ARMS)
+    assert [axes.get_title() for axes in panels[:6]] == ARMS[1:]
+    assert [axes.get_ylabel().split() for axes in panels[::6]] == [[game, "(2", "seeds)"] for game in seven_arms.games]
+    assert len(panels) == 30
+    for at, axes in enumerate(panels):
+        game, arm = divmod(at, 6)
+        pair = [line for line in axes.get_lines() if line.get_linewidth() == 1.1]
+        for line, name in zip(pair, ("dqn", ARMS[1 + arm]), strict=True):
+            np.testing.assert_array_equal(line.get_ydata(), seven_arms.curve_intervals[name].estimate[:, game])
+            assert line.get_color() == styles[name].color
+        assert axes.get_ylim() == panels[6 * game].get_ylim()
+
+
+@pytest.mark.parametrize(("arms", "games", "panels"), [(5, 1, 1), (6, 1, 5), (6, 10, 50), (6, 11, 11)])
+def test_few_arms_and_those_of_many_games_share_a_panel(tmp_path, arms, games, panels):
+    generator = np.random.default_rng(0)
+    write_study(tmp_path, games=games, arms=ARMS[:arms], seeds=1, episodes=8, metric_rows=0, generator=generator)
+    analysis = analyse(read_study(tmp_path), Options(replicates=100))
+    assert sum(axes.axison for axes in figures.learning_curves(analysis).axes) == panels
+
+
+def test_many_arms_without_the_baseline_share_a_panel(seven_arms):
+    analysis = replace(seven_arms, arms=ARMS[1:], options=Options(replicates=100))
+    assert len([axes for axes in figures.learning_curves(analysis).axes if axes.axison]) == 5
+
+
+def test_long_names_of_arms_do_not_run_into_each_other(tmp_path):
+    arms = ["dqn", *(f"gram-unbiased:{kappa}:uncentered" for kappa in (0.001, 0.002, 0.003, 0.004, 0.005, 0.006))]
+    generator = np.random.default_rng(0)
+    write_study(tmp_path, games=["Pong"], arms=arms, seeds=1, episodes=8, metric_rows=0, generator=generator)
+    analysis = replace(analyse(read_study(tmp_path), Options(replicates=100)), sweep=None)
+    figure = figures.learning_curves(analysis)
+    FigureCanvasAgg(figure).draw()
+    boxes = [axes.title.get_window_extent() for axes in figure.axes]
+    assert len(boxes) == 6
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_the_axes_of_a_games_features_have_plain_numbers(tmp_path):

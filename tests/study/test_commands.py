@@ -6,6 +6,7 @@ import time
 import pytest
 
 from gramian.cli import main
+from gramian.deep.environments import cores
 from gramian.study import commands
 from gramian.study.attempts import attempts, is_locked
 from gramian.study.plan import PLAN, STUDY, read_plan
@@ -128,6 +129,7 @@ def test_a_failed_cell_is_named_with_its_reason_and_the_exit_code_is_1(tmp_path,
         (["--seeds"], "--seeds is empty; name some of the study's seeds, or leave it away for all"),
         (["--measure-s", "0"], "--measure-s is 0.0; it must be more than 0"),
         (["--ray-address", "auto"], "--ray-address is for --executor ray; add it, or leave the address away"),
+        (["--torch-threads", "100000"], f"--torch-threads 100000 is too large; give at most {cores()}, the cores"),
         (["--population", "100000000"], "not enough memory on CPU"),
     ],
 )
@@ -145,6 +147,15 @@ def test_what_the_plan_has_decided_cannot_be_changed_later(spec, tmp_path, capsy
     capsys.readouterr()
     assert main(["study", "run", spec, "--out", str(tmp_path / "study"), *option]) == 2
     assert f"was made without {' '.join(option)}; leave it away" in capsys.readouterr().err
+
+
+def test_a_plan_for_more_cores_than_there_are_here_goes_on(spec, tmp_path):
+    folder = tmp_path / "study"
+    assert main(["study", "plan", spec, "--out", str(folder), *QUICK]) == 0
+    plan = json.loads((folder / PLAN).read_text())
+    threads = cores() + 1
+    (folder / PLAN).write_text(json.dumps(plan | {"torch_threads": threads}))
+    assert main(["study", "run", spec, "--out", str(folder), *QUICK, "--torch-threads", str(threads)]) == 0
 
 
 def test_without_ray_the_extra_is_named(spec, tmp_path, capsys, monkeypatch):

@@ -1,6 +1,5 @@
 """``gramian bench``."""
 
-import os
 import sys
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -10,9 +9,9 @@ import tyro
 
 from gramian.deep.arms import parse_arm
 from gramian.deep.bench import measure
-from gramian.deep.commands import PRESET_FOR
+from gramian.deep.commands import PRESET_FOR, check_torch_threads
 from gramian.deep.config import Config, Settings, check_preset, load_preset, population
-from gramian.deep.environments import make_engine
+from gramian.deep.environments import cores, make_engine
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution, compare, pick_execution
 from gramian.deep.memory import memory_bill
@@ -65,22 +64,14 @@ def bench_command(options: BenchOptions) -> int:
     device = pick_device(options.device)
     if options.check:
         return _check(device)
-    for option, number in (
-        ("runs", options.runs),
-        ("envs-per-run", options.envs_per_run),
-        ("torch-threads", options.torch_threads),
-    ):
+    for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
         if number < 1:
             raise UserError(f"--{option} {number} is too small; give 1 or more")
     if options.patience_us < 0:
         raise UserError(f"--patience-us {options.patience_us} is too small; give 0 or more")
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
-    if options.torch_threads > (most := os.cpu_count() or 1):
-        raise UserError(
-            f"--torch-threads {options.torch_threads} is too large; give at most {most}, the machine's cores"
-        )
-    torch.set_num_threads(options.torch_threads)
+    torch.set_num_threads(check_torch_threads(options.torch_threads, cores()))
     game = find_game(options.game)
     preset = options.preset or PRESET_FOR[game.kind]
     check_preset(preset, game.kind)

@@ -11,9 +11,10 @@ import tyro
 
 from gramian.deep.arms import parse_arm
 from gramian.deep.config import Config, Settings, load_preset, population
+from gramian.deep.environments import cores
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution
-from gramian.deep.logs import read_status
+from gramian.deep.logs import read_status, torch_threads
 from gramian.deep.session import read_population, resume, train
 from gramian.errors import UserError, WorkFailed
 
@@ -72,9 +73,8 @@ class TrainOptions:
 
 def train_command(options: TrainOptions) -> int:
     """Train a population of runs: games × arms × seeds."""
-    if options.torch_threads < 1:
-        raise UserError(f"--torch-threads is {options.torch_threads}; it must be at least 1")
-    torch.set_num_threads(options.torch_threads)
+    begun = _threads_of(options.resume) if options.resume is not None else 0
+    torch.set_num_threads(check_torch_threads(options.torch_threads, max(cores(), begun)))
     places = {
         "device": options.device,
         "replay_device": options.replay_device,
@@ -96,6 +96,33 @@ def train_command(options: TrainOptions) -> int:
         raise WorkFailed(f"every run in '{folder}' diverged; lower the learning rate or κ")
     print(f"runs in {folder}", file=sys.stderr)
     return 0
+
+
+def check_torch_threads(threads: int, most: int) -> int:
+    """The number of torch's threads, as it was given. Far too many end the process in a segmentation fault.
+
+    Raises
+    ------
+    UserError
+        If it is less than 1 or more than ``most``.
+
+    Examples
+    --------
+    >>> check_torch_threads(2, most=4)
+    2
+    """
+    if threads < 1:
+        raise UserError(f"--torch-threads {threads} is too small; give 1 or more")
+    if threads > most:
+        raise UserError(
+            f"--torch-threads {threads} is too large; give at most {most}, the cores that this process may use"
+        )
+    return threads
+
+
+def _threads_of(folder: Path) -> int:
+    """What a population was trained with: on a machine with fewer cores the same number gives the same results."""
+    return max(torch_threads(folder / run.name) for run in read_population(folder)[0].runs)
 
 
 def _value_of(option: str, arguments: Sequence[str]) -> str | None:

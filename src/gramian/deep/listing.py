@@ -11,6 +11,7 @@ from pathlib import Path
 from gramian.deep.logs import LAST_EPISODES
 from gramian.deep.runs import CONFIG, read_run
 from gramian.errors import UserError
+from gramian.files import files_below
 
 NARROW = 80
 """Columns where there is no terminal to ask."""
@@ -34,6 +35,8 @@ class RunSummary:
         Mean raw return of the last hundred of them; NaN before the first.
     reason
         Why it diverged, failed or cannot be read.
+    exported
+        Whether it lies in an export of a study, without weights.
     """
 
     folder: Path
@@ -43,10 +46,13 @@ class RunSummary:
     games: int
     mean_return: float
     reason: str
+    exported: bool = False
 
 
 def list_runs(folder: Path | str) -> list[RunSummary]:
     """All runs below ``folder``, itself included, by their paths.
+
+    Folders below it whose names begin with a dot are not looked into.
 
     Raises
     ------
@@ -62,7 +68,7 @@ def list_runs(folder: Path | str) -> list[RunSummary]:
     root = Path(folder)
     if not root.is_dir():
         raise UserError(f"'{root}' is not a folder; name the one that was given as --out, or one above it")
-    return [_summary(path.parent) for path in sorted(root.rglob(CONFIG)) if _is_run(path.parent)]
+    return [_summary(path.parent) for path in files_below(root, CONFIG) if _is_run(path.parent)]
 
 
 def table(runs: Sequence[RunSummary], root: Path, columns: int | None = None) -> str:
@@ -95,18 +101,24 @@ def table(runs: Sequence[RunSummary], root: Path, columns: int | None = None) ->
         return "  ".join([f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)])
 
     lines = [f"{line(heading)}  run"]
-    parent = None
+    above = ""
     for run, cells in zip(runs, rows, strict=True):
-        if run.folder.parent != parent:
-            parent = run.folder.parent
-            place = parent.relative_to(root) if parent.is_relative_to(root) else parent
-            if place != Path():
-                lines.append(str(place))
+        if (place := _place(run, root)) != above:
+            lines.append(above := place)
         row = f"{line(cells)}  {run.folder.name}"
         lines += [row] if len(row) <= columns else [line(cells), f"  {run.folder.name}"]
         if run.reason:
             lines += textwrap.wrap(run.reason, columns, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
+
+
+def _place(run: RunSummary, root: Path) -> str:
+    """The folder that a run lies in, and what it is; nothing for runs that lie in the root itself."""
+    parent = run.folder.parent
+    place = parent.relative_to(root) if parent.is_relative_to(root) else parent
+    if run.exported:
+        return f"{place} (export, without weights)"
+    return "" if place == Path() else str(place)
 
 
 def _is_run(folder: Path) -> bool:

@@ -185,6 +185,15 @@ def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
     replace_text(path, json.dumps([*records, record], indent=1) + "\n")
 
 
+def torch_threads(folder: Path) -> int:
+    """Most threads of torch that a process which worked on the run had; 0 where ``provenance.json`` does not say."""
+    try:
+        records = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+        return max(int(record["hardware"]["torch_threads"]) for record in records if "hardware" in record)
+    except (OSError, ValueError, TypeError, KeyError):
+        return 0
+
+
 def own_command() -> list[str]:
     """How this process was called, the program without its folder; ``python -m gramian`` is ``gramian``."""
     program = Path(sys.argv[0])

@@ -1,4 +1,4 @@
-"""``gramian evaluate`` and ``gramian runs``."""
+"""``gramian evaluate``."""
 
 import sys
 from collections.abc import Sequence
@@ -11,10 +11,9 @@ import tyro
 
 from gramian.deep.environments.options import EnvironmentOptions
 from gramian.deep.evaluation import AT_ONCE, PlayedGame, evaluate, summary
-from gramian.deep.listing import list_runs, table
 from gramian.deep.runs import CONFIG, Run, load_run, read_run
 from gramian.deep.video import check_video, record
-from gramian.errors import UserError, WorkFailed
+from gramian.errors import WorkFailed
 from gramian.files import output_folder, replace_text
 
 EVALUATION = "evaluation.csv"
@@ -55,14 +54,6 @@ class EvaluateOptions:
         return cls(tyro.MISSING)
 
 
-@dataclass(frozen=True)
-class RunsOptions:
-    """Where to look."""
-
-    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
-    """Every run below it is shown."""
-
-
 def evaluate_command(options: EvaluateOptions) -> int:
     """Let a trained run play whole games; show its raw returns and write them to evaluation.csv."""
     torch.set_num_threads(1)  # more than one starve the emulators
@@ -94,16 +85,6 @@ def evaluate_command(options: EvaluateOptions) -> int:
             print(f"{shown}: {options.record}", file=sys.stderr)
     except OSError as error:
         raise WorkFailed(f"cannot write what was played: {(error.strerror or str(error)).lower()}") from error
-    return 0
-
-
-def runs_command(options: RunsOptions) -> int:
-    """List the runs below a folder: how far they are, and the mean raw return of their last 100 games."""
-    runs = list_runs(options.folder)
-    if not runs:
-        raise UserError(f"there is no run below '{options.folder}'; name the folder that was given as --out")
-    print(table(runs, options.folder))
-    print("\nsteps: agent steps; return: mean raw return of the last 100 games")
     return 0
 
 

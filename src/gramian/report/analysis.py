@@ -16,6 +16,8 @@ from gramian.report.sweep import Sweep, find_sweep
 from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import Planned, Study
 
+MOST_IN_A_PANEL = 5
+"""Learning curves whose bands can be told apart."""
 MOST_SHOWN = 8
 """Arms that a figure shows at once, unless its reader asks for more."""
 
@@ -157,9 +159,26 @@ class Analysis:
         chosen = {penalty.chosen.arm for penalty in self.sweep.penalties} | {self.options.baseline}
         return [arm for arm in self.arms if arm in chosen][:MOST_SHOWN]
 
+    def curves_by_arm(self) -> bool:
+        """Whether every arm has panels of its own in the figure of learning curves."""
+        return self.options.baseline in (shown := self.shown()) and by_arm(len(shown), len(self.games))
+
     def has_baseline(self) -> bool:
         """Whether the study has the arm that the others are compared with."""
         return self.options.baseline in self.arms
+
+
+def by_arm(arms: int, games: int) -> bool:
+    """Whether the figure of learning curves has a panel for each arm in every game, the baseline beside it.
+
+    Of many arms in one panel the bands hide the lines; of many games there is no room for so many panels.
+
+    Examples
+    --------
+    >>> by_arm(arms=7, games=5), by_arm(arms=3, games=5), by_arm(arms=7, games=49)
+    (True, False, False)
+    """
+    return arms > MOST_IN_A_PANEL and games <= statistics.FEW_GAMES
 
 
 def analyse(study: Study, options: Options, planned: Planned | None = None) -> Analysis:

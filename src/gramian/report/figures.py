@@ -1,7 +1,9 @@
 """The figures of a report as PNG and SVG, for papers and slides; legible in black and white."""
 
 import math
+import textwrap
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -100,23 +102,26 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
 
 
 def learning_curves(analysis: Analysis) -> Figure:
-    """All games as one grid of panels, with Dopamine's curves, and the paper's final scores if runs are as long."""
+    """A panel for each game, with Dopamine's curves, and the paper's final scores if runs are as long.
+
+    Many arms have a panel each in every game, beside the baseline: their bands would hide each other.
+    """
     styles = _shown_styles(analysis)
     as_long = [
         reference.atari(game) is not None and frames >= NEARLY * reference.PAPER_FRAMES
         for game, frames in zip(analysis.games, analysis.horizon, strict=True)
     ]
 
-    def draw(axes: Axes, at: int) -> None:
+    def draw(axes: Axes, at: int, drawn: Mapping[str, Style], marked: bool = True) -> None:
         game, frames = analysis.games[at], analysis.grid(at)
-        for number, (arm, style) in enumerate(styles.items()):
+        for number, (arm, style) in enumerate(drawn.items()):
             seeds = analysis.curves[arm][:, at]
             seeds = seeds[np.isfinite(seeds).any(axis=1)]
             interval = _at(analysis.curve_intervals[arm], at)
-            _line(axes, frames, interval, style, shift=number / len(styles), seeds=seeds)
+            _line(axes, frames, interval, style, shift=number / len(drawn), seeds=seeds, marked=marked)
         row = reference.atari(game)
         if row is not None and as_long[at]:
-            for arm in styles:
+            for arm in drawn:
                 column = reference.PAPER_ARMS.get(kind_of(arm))
                 if column:
                     marker = styles[arm].symbol
@@ -136,7 +141,9 @@ def learning_curves(analysis: Analysis) -> Figure:
         extra.append(
             Line2D([], [], color="black", marker="o", markerfacecolor="none", linestyle="", label="paper, final")
         )
-    return _grid(analysis, styles, draw, analysis.axis_words, extra)
+    if analysis.curves_by_arm():
+        return _beside_baseline(analysis, styles, lambda axes, at, pair: draw(axes, at, pair, marked=False), extra)
+    return _grid(analysis, styles, lambda axes, at: draw(axes, at, styles), analysis.axis_words, extra)
 
 
 def metric_grid(analysis: Analysis, dynamics: Dynamics, metric: str) -> Figure:
@@ -423,17 +430,55 @@ def _grid(
             axes.set_axis_off()
             continue
         draw(axes, at)
-        seeds = max(int(np.isfinite(curves[:, at]).any(axis=-1).sum()) for curves in analysis.curves.values())
-        axes.set_title(_game_title(analysis.games[at], seeds), fontsize=8)
+        axes.set_title(_game_title(analysis.games[at], _most_seeds(analysis, at)), fontsize=8)
         _frame_ticks(axes)
         if axes.get_yscale() == "linear":
             axes.yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
     figure.legend(handles=[*_handles(styles), *extra], loc="upper center", ncols=legend_columns, frameon=False)
-    left_out = len(analysis.arms) - len(styles)
-    note = f"frames ({len(styles)} of {len(analysis.arms)} arms; the page has all)" if left_out else "frames"
-    figure.supxlabel(note, fontsize=8, y=0.05 / height)
+    figure.supxlabel(_frames_words(analysis, len(styles)), fontsize=8, y=0.05 / height)
     figure.supylabel(label, fontsize=8, x=0.05 / width)
     return figure
+
+
+def _beside_baseline(
+    analysis: Analysis,
+    styles: dict[str, Style],
+    draw: Callable[[Axes, int, Mapping[str, Style]], None],
+    extra: list[Line2D],
+) -> Figure:
+    """A row for each game, and in it a panel for each arm: its line is solid, and that of the baseline dashed."""
+    baseline = analysis.options.baseline
+    dashed = replace(styles[baseline], dash="dash")
+    arms = [arm for arm in styles if arm != baseline]
+    width, height = 1.2 * len(arms) + 1.15, 1.2 * len(analysis.games) + 1.05
+    figure = Figure(figsize=(width, height))
+    panels = figure.subplots(len(analysis.games), len(arms), sharex="row", sharey="row", squeeze=False)
+    figure.subplots_adjust(1.0 / width, 0.45 / height, 1 - 0.15 / width, 1 - 0.6 / height, wspace=0.1, hspace=0.35)
+    for at, row in enumerate(panels):
+        for arm, axes in zip(arms, row, strict=True):
+            draw(axes, at, {baseline: dashed, arm: replace(styles[arm], dash="solid")})
+            _frame_ticks(axes)
+        name = _game_title(analysis.games[at], _most_seeds(analysis, at)).replace(" seed", "\N{NO-BREAK SPACE}seed")
+        row[0].set_ylabel(textwrap.fill(name, 14, break_long_words=False), fontsize=8)
+        row[0].yaxis.set_major_locator(matplotlib.ticker.MaxNLocator(4))
+    figure.align_ylabels(panels[:, 0])
+    size = min(8.0, 8.0 * 16 / max(map(len, arms)))  # so many letters are as wide as a panel
+    for arm, axes in zip(arms, panels[0], strict=True):
+        axes.set_title(arm, fontsize=size)
+    handles = [Line2D([], [], color=dashed.color, linestyle=dashed.linestyle, label=baseline), *extra]
+    figure.legend(handles=handles, loc="upper center", ncols=len(handles), frameon=False)
+    figure.supxlabel(_frames_words(analysis, len(styles)), fontsize=8, y=0.05 / height)
+    figure.supylabel(analysis.axis_words, fontsize=8, x=0.05 / width)
+    return figure
+
+
+def _frames_words(analysis: Analysis, shown: int) -> str:
+    arms = len(analysis.arms)
+    return f"frames ({shown} of {arms} arms; the page has all)" if shown < arms else "frames"
+
+
+def _most_seeds(analysis: Analysis, game: int) -> int:
+    return max(int(np.isfinite(curves[:, game]).any(axis=-1).sum()) for curves in analysis.curves.values())
 
 
 def _game_title(game: str, seeds: int) -> str:
@@ -514,6 +559,7 @@ def _line(
     every: int = 0,
     shift: float = 0,
     seeds: Array | None = None,
+    marked: bool = True,
 ) -> None:
     """A line with its band; ``shift`` moves the markers by a share of their distance, so that arms do not hide them.
 
@@ -522,7 +568,7 @@ def _line(
     step = every or max(1, len(x) // 5)
     axes.plot(
         x, interval.estimate, color=style.color, linestyle=style.linestyle, linewidth=1.1, label=label,
-        marker=style.symbol, markevery=(int(shift * step), step), markersize=3,
+        marker=style.symbol if marked else "", markevery=(int(shift * step), step), markersize=3,
     )  # fmt: skip
     if seeds is None or len(seeds) > MOST_OF_A_RANGE:
         axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)

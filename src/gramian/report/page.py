@@ -165,7 +165,10 @@ class Page:
 
     def _curves(self) -> str:
         if self.figures:
-            shown = {"learning-curves": f"Learning curves: mean over seeds; band: {_BAND}."}
+            beside = (
+                f", each arm beside {self.analysis.options.baseline} (dashed)" if self.analysis.curves_by_arm() else ""
+            )
+            shown = {"learning-curves": f"Learning curves{beside}: mean over seeds; band: {_BAND}."}
             if self.analysis.has_baseline():
                 baseline = self.analysis.options.baseline
                 shown["differences"] = difference_words(differences(self.analysis, baseline), baseline)

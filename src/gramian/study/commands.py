@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+from gramian.deep.commands import check_torch_threads
 from gramian.errors import UserError
 from gramian.files import EXPORT, output_folder, plan_paths, replace_text
 from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
@@ -287,6 +288,8 @@ def _plan(options: Placement, spec: StudySpec, folder: Path | None) -> tuple[Pla
     # one run each: what a run of every game needs, before it is known how many fit together
     single = make_plan(spec, largest=1, device="cpu", **choices)  # type: ignore[arg-type]
     hardware = _hardware(options, options.device)
+    if options.executor == "local":  # Ray looks for a node with so many cores
+        check_torch_threads(options.torch_threads or 1, hardware.cores)
     needed = max(_run_bytes(single, population) for population in _kinds(single))
     share = divide(hardware, needed, options.workers, options.population)
     plan = make_plan(spec, largest=share.largest, device=hardware.device, at_once=share.at_once, **choices)  # type: ignore[arg-type]
