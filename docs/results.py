@@ -1,7 +1,7 @@
-"""Writes the tables of ``docs/results.md`` into the page, from the tables in ``results``.
+"""Writes the tables of ``docs/results.md`` and ``docs/results-details.md`` into them, from the tables in ``results``.
 
-Run it as ``python docs/results.py`` after a result has changed. In the page a table stands between two comments with
-its name; the text around them is not touched. Of a study that has not been run, its table says so.
+Run it as ``python docs/results.py`` after a result has changed. In a page a table stands between two comments with its
+name; the text around them is not touched. Of a study that has not been run, its table says so.
 ``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and
 its figures in 256 colours.
 
@@ -40,6 +40,7 @@ from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import read_study
 
 DOCS = Path(__file__).parent
+PAGES = ("results.md", "results-details.md")
 PLACE = re.compile(r"<!-- (\S+) -->\n.*?<!-- end of \1 -->\n", re.DOTALL)
 """Of a table in the page."""
 RESULTS = DOCS.parent / "results"
@@ -263,6 +264,25 @@ def by_area(study: str) -> str:
     ]
     header, *lines = zip(["area", *area.titles, *area.groups, "pairs won"], *columns, strict=True)
     return table(header, lines)
+
+
+def shares(study: str) -> str:
+    """`gram` at the κ that was chosen over DQN and beyond the control, in percent of what DQN learns, game by game."""
+    path = RESULTS / study / "scores.csv"
+    if not (found := read(path)):
+        return awaited(path)
+    grids = [Grid(found, column).relative(learned(found)) for column in ("final_score", "auc")]
+    pairs = [grid.pairs(CHOSEN, other) for grid in grids for other in ("dqn", CONTROL)]
+    titles = grids[0].titles
+    largest = int(np.abs(np.nanmean(pairs[0], axis=0)).argmax())
+    groups = {title: [at] for at, title in enumerate(titles)}
+    groups["together"] = list(range(len(titles)))
+    groups[f"without {titles[largest]}"] = [at for at in groups["together"] if at != largest]
+    lines = [
+        [name, *(interval_text(student(one[:, games]), sign=True) for one in pairs)] for name, games in groups.items()
+    ]
+    columns = [f"{what}, {than}" for what in ("final score", "area") for than in ("over DQN", f"beyond `{CONTROL}`")]
+    return table([f"`{CHOSEN}`, % of what DQN learns", *columns], lines)
 
 
 def moments(study: str, frames: Sequence[int]) -> str:
@@ -504,19 +524,21 @@ def tuned(study: str) -> str:
     if found.sweep is None:
         raise UserError(f"no penalty in '{folder}' has a grid of κ")
 
-    def runs(arm: str) -> list[str]:
-        return [", ".join(map(number, found.final[arm][:, game])) for game in found.sweep.games]
+    def cells(arm: str, score: Interval, area: Interval, norm: float) -> list[str]:
+        runs = [", ".join(map(number, found.final[arm][:, game])) for game in found.sweep.games]
+        # the worst arm has 0, whose sign a sum may change
+        scores = [round(float(one.estimate), 9) + 0.0 for one in (score, area)]
+        return [*runs, *map(number, (*scores, norm))]
 
-    lines = []
-    for penalty in found.sweep.penalties:
+    lines, sweep = [], found.sweep
+    if sweep.baseline is not None and sweep.baseline_auc is not None:
+        arm = found.options.baseline
+        lines.append([f"`{arm}`", *cells(arm, sweep.baseline, sweep.baseline_auc, sweep.baseline_norm), "–"])
+    for penalty in sweep.penalties:
         for one in penalty.settings:
             taken = {"score": one is penalty.chosen, "area": one is penalty.chosen_by_auc}
             why = " and ".join(name for name, this in taken.items() if this) or "–"
-            scores = (round(float(one.score.estimate), 9), round(float(one.auc.estimate), 9), one.norm)
-            lines.append([f"`{penalty.name}`, κ = {one.kappa:g}", *runs(one.arm), *map(number, scores), why])
-    if found.sweep.baseline is not None and found.sweep.baseline_auc is not None:
-        scores = (float(found.sweep.baseline.estimate), float(found.sweep.baseline_auc.estimate), math.nan)
-        lines.insert(0, [f"`{found.options.baseline}`", *runs(found.options.baseline), *map(number, scores), "–"])
+            lines.append([f"`{penalty.name}`, κ = {one.kappa:g}", *cells(one.arm, one.score, one.auc, one.norm), why])
     seeds = ", ".join(map(str, found.seeds))
     games = [f"{reference.title(found.games[game])}, seeds {seeds}" for game in found.sweep.games]
     return table(["arm", *games, "score", "score by area", "‖φ‖", "chosen by"], lines)
@@ -607,12 +629,17 @@ def seeds_words(fewest: int, most: int) -> str:
     return (f"{most} seeds" if most != 1 else "1 seed") if fewest == most else f"{fewest} to {most} seeds"
 
 
+def several(fewest: int) -> str:
+    """What is to be said of single seeds where some game has one alone."""
+    return ", where there are several" if fewest < 2 else ""
+
+
 def mean_words(rows: Sequence[Row]) -> str:
     """What lines and bands of a figure are."""
     fewest, most = counts(rows)
     band = "band: 95 % bootstrap interval over seeds"
     if most <= MOST_OF_A_RANGE:
-        band = "thin lines: the single seeds, where there are several"
+        band = f"thin lines: the single seeds{several(fewest)}"
     return f"mean over {seeds_words(fewest, most)}; {band}"
 
 
@@ -621,7 +648,7 @@ def bar_words(rows: Sequence[Row]) -> str:
     fewest, most = counts(rows)
     bars, last = "bars: Student's 95 % interval", ""
     if most <= MOST_OF_A_RANGE:
-        bars, last = "small circles: the single seeds, where there are several", ", with Student's 95 % interval"
+        bars, last = f"small circles: the single seeds{several(fewest)}", ", with Student's 95 % interval"
     if fewest < 2:
         last = "; it has no interval, since a game of one seed is in it"
     return (
@@ -717,7 +744,7 @@ def dopamine() -> str:
 
 
 def tables() -> dict[str, Callable[[], str]]:
-    """Every table of the page by its name."""
+    """Every table of the pages by its name."""
     made: dict[str, Callable[[], str]] = {
         "dopamine": dopamine,
         "minatar-chosen": lambda: chosen("minatar"),
@@ -725,6 +752,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-headline": lambda: headline("minatar", FIRST),
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
+        "atari-shares": lambda: shares("atari"),
         "atari-pilot": lambda: pilot("atari"),
         "atari-tuned": lambda: tuned("atari"),
         "atari-area": lambda: by_area("atari"),
@@ -751,18 +779,18 @@ def tables() -> dict[str, Callable[[], str]]:
     return made
 
 
-def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
-    """The page with each table in its place; of one that is not yet run, a line says so.
+def filled(pages: Sequence[str], made: Mapping[str, Callable[[], str]]) -> list[str]:
+    """The pages with each table in its place; of one that is not yet run, a line says so.
 
     Raises
     ------
     UserError
-        If it has a place for a table that is not made, or lacks one, or a table cannot be made from the results.
+        If they have a place for a table that is not made, or lack one, or a table cannot be made from the results.
     """
-    places = PLACE.findall(page)
+    places = [name for page in pages for name in PLACE.findall(page)]
     if odd := sorted(set(places) ^ set(made)):
         what = "a place for" if odd[0] in places else "no place for"
-        raise UserError(f"the page has {what} the table '{odd[0]}'; it needs one for each that is made")
+        raise UserError(f"the pages have {what} the table '{odd[0]}'; they need one for each that is made")
 
     def fill(found: re.Match[str]) -> str:
         name = found[1]
@@ -774,7 +802,7 @@ def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
             print(f"results.py: {name}: {text.strip().strip('*')}", file=sys.stderr)
         return f"<!-- {name} -->\n\n{text}\n<!-- end of {name} -->\n"
 
-    return PLACE.sub(fill, page)
+    return [PLACE.sub(fill, page) for page in pages]
 
 
 def report_figures(study: str) -> dict[str, str]:
@@ -819,8 +847,10 @@ def main(arguments: Sequence[str] = ()) -> None:
     for study, report in vars(parser.parse_args(arguments)).items():
         if report:
             take_report(report, study)
-    page = DOCS / "results.md"
-    replace_text(page, filled(page.read_text(encoding="utf-8"), tables()))
+    pages = [DOCS / name for name in PAGES]
+    made = filled([page.read_text(encoding="utf-8") for page in pages], tables())
+    for page, text in zip(pages, made, strict=True):
+        replace_text(page, text)
 
 
 if __name__ == "__main__":

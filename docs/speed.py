@@ -503,7 +503,8 @@ NOTES: dict[str, Callable[[], str]] = {"not-the-same": not_the_same}
 def main() -> None:
     """Write every table."""
     for page, made in ((DOCS / "speed.md", TABLES), (RESULTS / "README.md", NOTES)):
-        replace_text(page, filled(page.read_text(encoding="utf-8"), made))
+        (text,) = filled([page.read_text(encoding="utf-8")], made)
+        replace_text(page, text)
 
 
 if __name__ == "__main__":

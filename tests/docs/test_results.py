@@ -26,8 +26,13 @@ def results(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(module, "DOCS", tmp_path / "docs")
     (tmp_path / "docs").mkdir()
-    shutil.copy(ROOT / "docs" / "results.md", tmp_path / "docs")
+    for page in module.PAGES:
+        shutil.copy(ROOT / "docs" / page, tmp_path / "docs")
     return module
+
+
+def texts(results, folder):
+    return [(folder / page).read_text(encoding="utf-8") for page in results.PAGES]
 
 
 def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/freeway"), arms=ARMS, seeds=6):
@@ -67,22 +72,22 @@ def test_a_damaged_table_is_named_and_the_page_left_as_it_was(results, damage, m
     scores.write_text(damage(scores.read_text()))
     with pytest.raises(UserError, match=message):
         results.main()
-    assert (results.DOCS / "results.md").read_bytes() == (ROOT / "docs" / "results.md").read_bytes()
+    assert texts(results, results.DOCS) == texts(results, ROOT / "docs")
 
 
 @pytest.mark.parametrize(
-    ("page", "message"),
+    ("pages", "message"),
     [
-        ("", "no place for the table 'scores'"),
+        (["", ""], "no place for the table 'scores'"),
         (
-            "<!-- scores -->\n<!-- end of scores -->\n<!-- more -->\n<!-- end of more -->\n",
+            ["<!-- scores -->\n<!-- end of scores -->\n", "<!-- more -->\n<!-- end of more -->\n"],
             "a place for the table 'more'",
         ),
     ],
 )
-def test_a_page_must_have_a_place_for_each_table(results, page, message):
+def test_the_pages_must_have_a_place_for_each_table(results, pages, message):
     with pytest.raises(UserError, match=message):
-        results.filled(page, {"scores": lambda: "| a |\n"})
+        results.filled(pages, {"scores": lambda: "| a |\n"})
 
 
 def test_the_table_beside_dopamines_has_its_figure_below_it_where_there_is_one(results):
@@ -149,7 +154,7 @@ def test_captions_of_few_seeds_name_no_interval_but_of_all_games_together(result
     captions = results.figures("atari")
     assert "mean over 2 seeds; thin lines: the single seeds" in captions
     assert "less that of `norm (matched)`" in captions
-    assert "mean over 2 seeds; small circles: the single seeds, where there are several." in captions
+    assert "mean over 2 seeds; small circles: the single seeds." in captions
     assert captions.count("95 %") == captions.count("of what DQN learns in each, with Student's 95 % interval") == 1
 
 
@@ -237,6 +242,19 @@ def test_a_grid_of_kappas_has_the_score_of_each_run_and_what_is_chosen(results, 
     assert found["Qbert, seeds 0, 1"] == ["1.00, 2.00", "2.00, 3.00", "3.00, 4.00", "1.50, 2.50"]
     assert found["score"] == ["0", "0.500", "1.00", "0.250"]
     assert found["chosen by"] == ["–", "area", "score", "–"]
+
+
+def test_the_share_of_each_game_stands_beside_the_mean_with_and_without_the_largest(results):
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5}
+    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
+    path = results.RESULTS / "atari" / "scores.csv"
+    path.write_text(path.read_text().replace("qbert,gram (0.082),0,done,2.0", "qbert,gram (0.082),0,done,4.0"))
+    found = columns(results.shares("atari"))
+    names, over, beyond, *_ = found.values()
+    assert names == ["Asterix", "Qbert", "together", "without Qbert"]
+    # DQN learns 1.05 less 0.25 in either game
+    assert [float(cell.strip("*").split()[0]) for cell in over] == [125.0, 250.0, 188.0, 125.0]
+    assert [float(cell.strip("*").split()[0]) for cell in beyond] == [62.5, 188.0, 125.0, 62.5]
 
 
 def test_a_game_of_one_seed_is_put_together_with_the_others_without_an_interval(results):
@@ -447,5 +465,5 @@ def test_the_page_of_claims_has_the_differences_of_all_games_together(results, m
 def test_the_committed_tables_are_those_of_the_committed_results(results, monkeypatch):
     monkeypatch.setattr(results, "RESULTS", ROOT / "results")
     monkeypatch.setattr(results, "DOCS", ROOT / "docs")
-    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert results.filled(page, results.tables()) == page
+    pages = texts(results, ROOT / "docs")
+    assert results.filled(pages, results.tables()) == pages

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from gramian.report.analysis import MOST_SHOWN, Options, analyse
+from gramian.report.sweep import sweep_table
 from gramian.study.store import CELL_SCHEMA, Study
 from tests.report.studies import study
 
@@ -108,6 +109,12 @@ def test_a_norm_outside_of_a_grid_has_no_match():
     sweep = analyse(with_norms(swept(), lambda arm: 1.0 if arm == "gram:1.0" else 9.0), FAST).sweep
     assert sweep.matched[0].kappa is None
     assert math.isnan(sweep.matched[0].score)
+
+
+def test_the_arm_without_a_penalty_has_its_norm_in_the_table():
+    one = with_norms(swept(), lambda arm: 7.0 if arm == "dqn" else 1.0)
+    rows = sweep_table(analyse(one, FAST).sweep, "dqn").select("arm", "feature_norm").rows()
+    assert dict(rows)["dqn"] == pytest.approx(7.0)
 
 
 def test_two_kappas_are_no_grid():

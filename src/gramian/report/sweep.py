@@ -92,6 +92,8 @@ class Sweep:
     baseline: Interval | None
     """Score of the arm without a penalty; None where the study has none."""
     baseline_auc: Interval | None
+    baseline_norm: float
+    """Its mean feature norm at the end of training; NaN where its runs have none."""
     penalties: list[Penalty]
     reference: Setting | None
     """The arm that `matched` is matched to: the chosen κ of the first penalty; None where norms are unknown."""
@@ -161,6 +163,7 @@ def find_sweep(
         games,
         interval(finals[baseline]) if baseline in finals else None,
         interval(aucs[baseline]) if baseline in aucs else None,
+        norms.get(baseline, math.nan),
         penalties,
         reference,
         [] if reference is None else [_matched(p, reference.norm) for p in penalties if p is not first],
@@ -213,7 +216,7 @@ def sweep_table(sweep: Sweep, baseline: str) -> pl.DataFrame:
         ends = [*sweep.baseline, *sweep.baseline_auc]
         names = [f"{kind}{end}" for kind in ("score", "auc_score") for end in ("", "_low", "_high")]
         empty = dict.fromkeys(rows[0])
-        known = dict(zip(names, map(_known, ends), strict=True))
+        known = dict(zip(names, map(_known, ends), strict=True)) | {"feature_norm": _known(sweep.baseline_norm)}
         rows.append(empty | known | {"penalty": baseline, "arm": baseline, "chosen": False, "chosen_by_auc": False})
     return pl.DataFrame(rows, infer_schema_length=None)
 
