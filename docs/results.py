@@ -281,8 +281,8 @@ def shares(study: str) -> str:
     lines = [
         [name, *(interval_text(student(one[:, games]), sign=True) for one in pairs)] for name, games in groups.items()
     ]
-    columns = [f"{what}, {than}" for what in ("final score", "area") for than in ("over DQN", f"beyond `{CONTROL}`")]
-    return table([f"`{CHOSEN}`, % of what DQN learns", *columns], lines)
+    columns = [f"{what} {than}" for what in ("score", "area") for than in ("over DQN", f"beyond `{CONTROL}`")]
+    return table([f"`{CHOSEN}`, %", *columns], lines)
 
 
 def moments(study: str, frames: Sequence[int]) -> str:
