@@ -90,7 +90,7 @@ CONTRASTS = "linear/mountain_car_contrasts.csv"
         ((-100, -120, -80), (-30, -50, -10), "reproduced"),
         ((-100, -120, -80), (-30, -70, 10), "confounded"),
         ((-100, -120, -80), (30, 10, 50), "confounded"),
-        ((-100, -220, 20), (-30, -50, -10), "not reproduced"),
+        ((-100, -220, 20), (-30, -50, -10), "undecided"),
         ((100, 80, 120), (-30, -50, -10), "not reproduced"),
     ],
 )
@@ -130,6 +130,8 @@ def test_the_gain_with_copies_must_exceed_that_without(results):
     remains("1", -300, -310, -290)
     assert verdict("mountain-car-correlation", results) == "confounded"  # the control has it as well, in this table
     remains("1", -100, -110, -90)
+    assert verdict("mountain-car-correlation", results) == "undecided"
+    remains("1", -10, -20, 0)
     assert verdict("mountain-car-correlation", results) == "not reproduced"
 
 
@@ -145,6 +147,8 @@ def test_the_range_of_step_sizes_must_widen(results):
     share("A, norm alone", "share_own", "0.9", "0.88", "0.92")
     assert verdict("mountain-car-sensitivity", results) == "confounded"
     share("A, single-sample", "share_against_zero", "0.6", "-0.05", "0.65")
+    assert verdict("mountain-car-sensitivity", results) == "undecided"
+    share("A, single-sample", "share_against_zero", "-0.2", "-0.3", "-0.1")
     assert verdict("mountain-car-sensitivity", results) == "not reproduced"
 
 
@@ -297,15 +301,6 @@ def test_a_slope_over_few_sizes_gives_no_verdict(results):
     write(results / "cost/penalties.csv", [row for row in rows if row["axis"] == "n" or int(row["d"]) <= 4096])
     found = judge(CLAIMS["linear-cost"], Tables(results)).judgements[0]
     assert (found.verdict, found.reason) == ("not yet run", "4 sizes, where a verdict takes 5")
-
-
-@pytest.mark.parametrize(("numbers", "cannot_say"), [((-100, -220, 20), True), ((100, 80, 120), False)])
-def test_what_is_not_reproduced_and_what_cannot_be_said_are_told_apart(numbers, cannot_say, results):
-    fields = dict(zip(("difference", "low", "high"), map(str, numbers), strict=True))
-    edit(results / CONTRASTS, {"copies": "1", "question": "the paper's pairing: same α"}, fields)
-    found = judge(CLAIMS["mountain-car-gain"], Tables(results)).judgements[0]
-    assert found.verdict == "not reproduced"
-    assert found.reason.endswith("these runs cannot say") == cannot_say
 
 
 def test_symbols_stay_small_at_the_beginning_of_a_sentence():

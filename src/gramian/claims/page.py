@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from gramian.claims.ledger import Entry, Part
-from gramian.claims.rules import VERDICTS, Judgement
+from gramian.claims.rules import VERDICTS, Judgement, Verdict
 
 
 def page(entries: Sequence[Entry]) -> str:
@@ -47,24 +47,17 @@ def _overview(entries: Sequence[Entry]) -> Iterator[str]:
 
 def _elsewhere(entry: Entry) -> str:
     """The verdicts of the settings that do not count for the claim's, the milder ones first; a dash where none is."""
-    kinds = [_kind(verdict, cannot_say=cannot_say) for verdict in VERDICTS for cannot_say in (False, True)]
-    found: dict[str, dict[str, list[str]]] = {kind: {} for kind in kinds}
+    found: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in VERDICTS}
     for part, judgement in zip(entry.claim.parts, entry.judgements, strict=True):
         if part.elsewhere:
             setting, _, aspect = part.setting.partition(": ")
-            kind = _kind(judgement.verdict, cannot_say=judgement.cannot_say)
-            found[kind].setdefault(setting, []).append(aspect)
+            found[judgement.verdict].setdefault(setting, []).append(aspect)
     often = Counter(setting for settings in found.values() for setting in settings)
     groups = []
-    for kind, settings in found.items():
+    for verdict, settings in found.items():
         named = [name if often[name] == 1 else _with(name, aspects) for name, aspects in settings.items()]
-        groups += [f"{kind}: {_cell('; '.join(named))}"] if named else []
+        groups += [f"*{verdict}*: {_cell('; '.join(named))}"] if named else []
     return ". ".join(groups) or "–"
-
-
-def _kind(verdict: str, *, cannot_say: bool) -> str:
-    """A verdict in the overview, which tells what does not lie on the paper's side from what may lie on either."""
-    return f"*{verdict}* (these runs cannot say)" if cannot_say else f"*{verdict}*"
 
 
 def _with(setting: str, aspects: Sequence[str]) -> str:
