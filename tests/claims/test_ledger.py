@@ -277,7 +277,7 @@ def test_a_small_table_gives_numbers_and_no_verdict(claim, name, keep, reason, r
     rows = list(csv.DictReader((results / name).read_text(encoding="utf-8").splitlines()))
     write(results / name, [row for row in rows if all(row[column] == value for column, value in keep.items())])
     found = judge(CLAIMS[claim], Tables(results))
-    assert (found.verdict, found.judgements[0].reason) == ("not yet run", reason)
+    assert (found.verdict, found.judgements[0].reason) == ("not run in full", reason)
     assert found.judgements[0].numbers
     assert "1 processes" not in page([found])
 
@@ -292,7 +292,7 @@ def test_a_small_table_gives_numbers_and_no_verdict(claim, name, keep, reason, r
 def test_few_runs_give_no_verdict(claim, name, results):
     edit(results / name, {}, {"runs": "20"})
     found = judge(CLAIMS[claim], Tables(results))
-    assert found.verdict == "not yet run"
+    assert found.verdict == "not run in full"
     assert found.judgements[0].reason.startswith("20 runs, where a verdict takes ")
 
 
@@ -300,7 +300,7 @@ def test_a_slope_over_few_sizes_gives_no_verdict(results):
     rows = list(csv.DictReader((results / "cost/penalties.csv").read_text(encoding="utf-8").splitlines()))
     write(results / "cost/penalties.csv", [row for row in rows if row["axis"] == "n" or int(row["d"]) <= 4096])
     found = judge(CLAIMS["linear-cost"], Tables(results)).judgements[0]
-    assert (found.verdict, found.reason) == ("not yet run", "4 sizes, where a verdict takes 5")
+    assert (found.verdict, found.reason) == ("not run in full", "4 sizes, where a verdict takes 5")
 
 
 def test_symbols_stay_small_at_the_beginning_of_a_sentence():
@@ -324,7 +324,9 @@ def test_a_cost_of_nothing_has_no_slope(results):
 def test_the_command_writes_the_page_and_refuses_without_leaving_one(results, tmp_path, capsys):
     out = tmp_path / "docs" / "claims.md"
     assert main(["claims", "--results", str(results), "--out", str(out)]) == 0
-    assert "false as stated  Proposition 6" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "false as stated  Proposition 6" in printed
+    assert "\n  undecided        five MinAtar games, 1M frames\n" in printed
     assert out.read_text().startswith("# The claims of the paper")
     out.unlink()
     (results / CONTRASTS).unlink()
@@ -361,9 +363,10 @@ def test_dots_in_a_statement_stand_for_any_words_of_one_statement(results):
         Statements("linear/theory.csv", ["h is smooth"]).judge(Tables(results))
 
 
-def test_the_overview_has_a_dash_for_a_claim_of_one_setting():
+def test_a_claim_of_the_papers_setting_alone_has_no_rows_below_it():
     written = page([judge(CLAIMS["proposition-1"], Tables(ROOT / "results"))])
-    assert "| every statement of the claim holds on every process | – |" in written
+    assert "| ↳ " not in written
+    assert "In smaller settings" not in written
 
 
 DEEP = sorted({name for claim in CLAIMS.values() for part in claim.parts if part.awaited for name in part.tables})
@@ -373,5 +376,6 @@ DEEP = sorted({name for claim in CLAIMS.values() for part in claim.parts if part
 def test_the_command_does_without_a_table_of_deep_runs(name, results, tmp_path, capsys):
     (results / name).unlink()
     assert main(["claims", "--results", str(results), "--out", str(tmp_path / "claims.md")]) == 0
-    assert "6 not yet run" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert printed.count("not run in full  ") + printed.count("not yet run      ") == 6
     assert f"| `results/{name}` | awaited |" in (tmp_path / "claims.md").read_text()

@@ -18,7 +18,9 @@ from gramian.claims.quantities import Quantity
 from gramian.claims.tables import MissingNumberError, MissingRowsError, Row, Tables
 from gramian.errors import UserError
 
-Verdict = Literal["reproduced", "confounded", "undecided", "not reproduced", "false as stated", "not yet run"]
+Verdict = Literal[
+    "reproduced", "confounded", "undecided", "not reproduced", "false as stated", "not run in full", "not yet run",
+]  # fmt: skip
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "we see what the paper says, and more of it than in the control where it is judged against one",
     "confounded": (
@@ -28,13 +30,19 @@ VERDICTS: dict[Verdict, str] = {
     "undecided": "our interval reaches to what the claim says and to its contrary: these runs cannot say",
     "not reproduced": "our interval does not reach to what the claim says",
     "false as stated": "a statement that the claim consists of fails",
-    "not yet run": "no table, or one with too few runs, games, frames or cases, or without the control",
+    "not run in full": (
+        "less was run than a verdict takes: too few runs, games, frames or cases, no runs of an arm or of the control, "
+        "or smaller settings alone"
+    ),
+    "not yet run": "there is no table of its runs, in any setting",
 }
-"""Every verdict and what it means, the milder ones first."""
+"""Every verdict and what it means: what was found, the milder ones first, then what was not run."""
 HARDEST_FIRST: tuple[Verdict, ...] = (
-    "false as stated", "not reproduced", "not yet run", "undecided", "confounded", "reproduced",
+    "false as stated", "not reproduced", "not run in full", "not yet run", "undecided", "confounded", "reproduced",
 )  # fmt: skip
 """A claim of several parts has the first of these that one of its parts has."""
+AWAITING_RUNS: tuple[Verdict, ...] = ("not run in full", "not yet run")
+"""What stands for a verdict until there are runs enough for one."""
 
 
 HOLDS = {"holds": True, "does not hold": False}
