@@ -59,7 +59,7 @@ def judged(claim, folder, setting=""):
         ({"dqn": 0.2, "gram:10.24": 0.6, "norm:1.0": 0.3}, "reproduced"),
         ({"dqn": 0.2, "gram:10.24": 0.6, "norm:1.0": 0.6}, "confounded"),
         ({"dqn": 0.6, "gram:10.24": 0.2, "norm:1.0": 0.1}, "not reproduced"),
-        ({"dqn": 0.2, "gram:10.24": 0.6}, "not yet run"),
+        ({"dqn": 0.2, "gram:10.24": 0.6}, "not run in full"),
     ],
 )
 @pytest.mark.parametrize("claim", ["forty-of-49", "median-score"])
@@ -88,7 +88,7 @@ def test_equivalence_takes_an_interval_within_the_margin(decor, expected, tmp_pa
 def test_runs_of_fewer_games_or_frames_give_no_numbers_and_all_that_is_lacking_is_named(short, reason, tmp_path):
     scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6, "norm": 0.3}, **short)
     found = judged("median-score", tmp_path)
-    assert (found.verdict, found.reason, found.numbers) == ("not yet run", reason, [])
+    assert (found.verdict, found.reason, found.numbers) == ("not run in full", reason, [])
 
 
 def test_runs_of_fewer_agent_steps_give_no_numbers(tmp_path):
@@ -101,7 +101,7 @@ def test_runs_of_fewer_agent_steps_give_no_numbers(tmp_path):
 def test_too_few_seeds_give_preliminary_numbers_and_no_verdict(tmp_path):
     scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6, "norm": 0.3}, seeds=2)
     found = judged("median-score", tmp_path)
-    assert (found.verdict, found.reason) == ("not yet run", "2 seeds, where a verdict takes 3")
+    assert (found.verdict, found.reason) == ("not run in full", "2 seeds, where a verdict takes 3")
     assert found.numbers[0][0] == "median of DQN-Gram less that of DQN"
     assert found.numbers[0][1].startswith("0.4")
     written = page([judge(CLAIMS["median-score"], Tables(tmp_path))])
@@ -113,7 +113,7 @@ def test_nearly_as_many_frames_give_preliminary_numbers_and_no_verdict(tmp_path)
     for frames, shown in ((3_600_000, True), (3_500_000, False)):  # a verdict takes 3,900,000
         scores(tmp_path / "atari/scores.csv", arms, games=4, frames=frames)
         found = judged("median-score", tmp_path, "four Atari games, 4M frames, MinAtar's κ")
-        assert found.verdict == "not yet run"
+        assert found.verdict == "not run in full"
         assert found.reason.endswith("3,900,000")
         assert bool(found.numbers) == shown
 
@@ -139,7 +139,25 @@ def test_the_same_claims_are_judged_on_minatar_beside(tmp_path):
     )
     entry = judge(CLAIMS["forty-of-49"], Tables(tmp_path))
     assert [found.verdict for found in entry.judgements] == ["not yet run", "not yet run", "not yet run", "reproduced"]
-    assert entry.verdict == "not yet run"
+    assert entry.verdict == "not run in full"
+
+
+def test_a_claim_is_not_yet_run_where_no_setting_has_a_table_and_not_run_in_full_where_one_has(tmp_path):
+    assert judge(CLAIMS["gram-scores-like-decor"], Tables(tmp_path)).verdict == "not yet run"
+    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, frames=1_000_000)
+    entry = judge(CLAIMS["gram-scores-like-decor"], Tables(tmp_path))
+    assert (entry.verdict, entry.because) == ("not run in full", "awaits `results/atari/scores.csv`")
+    scores(tmp_path / "atari/scores.csv", {"dqn": 0.2, "gram": 0.6}, games=4)
+    entry = judge(CLAIMS["gram-scores-like-decor"], Tables(tmp_path))
+    assert (entry.verdict, entry.because) == ("not run in full", "the table 'atari/scores.csv' has no runs of decor")
+
+
+def test_smaller_settings_do_not_count_for_the_verdict_where_the_papers_was_run(tmp_path):
+    scores(tmp_path / "atari/scores.csv", {"gram": 0.6, "decor": 0.6})
+    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.3}, games=5, frames=1_000_000)
+    entry = judge(CLAIMS["gram-scores-like-decor"], Tables(tmp_path))
+    assert entry.verdict == "reproduced"
+    assert [found.verdict for _, found in entry.elsewhere] == ["not reproduced"]
 
 
 DENSER = {("dqn", "sparsity"): [0.7, 0.71, 0.72], ("gram:1", "sparsity"): [0.3, 0.31, 0.32]}
@@ -147,7 +165,7 @@ DENSER = {("dqn", "sparsity"): [0.7, 0.71, 0.72], ("gram:1", "sparsity"): [0.3, 
 
 @pytest.mark.parametrize(
     ("control", "expected"),
-    [([0.69, 0.7, 0.71], "reproduced"), ([0.3, 0.31, 0.32], "confounded"), (None, "not yet run")],
+    [([0.69, 0.7, 0.71], "reproduced"), ([0.3, 0.31, 0.32], "confounded"), (None, "not run in full")],
 )
 def test_denser_features_must_not_come_from_shrinking(control, expected, tmp_path):
     values = DENSER | ({("norm", "sparsity"): control} if control else {})
@@ -170,7 +188,7 @@ GROWTHS = [
     # shares of the norm and of the TD error, and whether it is mainly the norm and not the TD error
     ([0.8, 0.82, 0.81], [0.1, 0.12, 0.11], "reproduced", "reproduced"),
     ([0.8, 0.82, 0.81], [0.6, 0.62, 0.61], "reproduced", "not reproduced"),
-    ([0.8, 0.82, 0.81], [0.47, 0.5, 0.53], "reproduced", "not reproduced"),
+    ([0.8, 0.82, 0.81], [0.47, 0.5, 0.53], "reproduced", "undecided"),
     ([0.8, 0.82, 0.81], [0.82, 0.8, 0.81], "confounded", "not reproduced"),
     ([0.2, 0.22, 0.21], [0.1, 0.12, 0.11], "not reproduced", "reproduced"),
 ]
@@ -209,14 +227,14 @@ def test_a_measure_that_is_no_number_gives_no_verdict(arm, tmp_path):
     values = DENSER | {("norm", "sparsity"): [0.69, 0.7, 0.71]}
     measures(tmp_path / "atari/measures.csv", values | {(arm, "sparsity"): [0.5, float("nan"), 0.5]})
     found = judged("denser-features", tmp_path)
-    assert found.verdict == "not yet run"
+    assert found.verdict == "not run in full"
     assert "has nan in column value, where a verdict takes a number" in found.reason
 
 
 def test_a_control_of_one_seed_has_no_interval_and_gives_no_verdict(tmp_path):
     measures(tmp_path / "atari/measures.csv", DENSER | {("norm", "sparsity"): [0.7]})
     found = judged("denser-features", tmp_path)
-    assert found.verdict == "not yet run"
+    assert found.verdict == "not run in full"
     assert found.reason.endswith("(no interval) (unpaired); a verdict takes a number with its interval")
 
 
@@ -298,7 +316,7 @@ def test_a_table_that_decides_nothing_may_be_missing(tmp_path):
 def test_preliminary_numbers_have_the_control_beside_them(tmp_path):
     minatar_sparsity(tmp_path, {"dqn": [0.7, 0.72], "gram": [0.3, 0.31], "norm (matched)": [0.3, 0.32]})
     found = judged("denser-features", tmp_path, "MinAtar Seaquest")
-    assert (found.verdict, found.reason) == ("not yet run", "2 seeds, where a verdict takes 3")
+    assert (found.verdict, found.reason) == ("not run in full", "2 seeds, where a verdict takes 3")
     assert [label for label, _ in found.numbers[:2]] == [
         "sparsity with the penalty less that without",
         "sparsity with the penalty less that of `norm` at equal feature norm",
@@ -312,13 +330,13 @@ def test_areas_on_minatar_are_judged_at_equal_norm(matched, expected, tmp_path):
     assert judged("forty-of-49", tmp_path, "five MinAtar").verdict == expected
 
 
-def test_equivalence_that_these_runs_cannot_decide_is_said_to_be_so(tmp_path):
+def test_equivalence_is_undecided_where_the_interval_reaches_out_of_the_margin(tmp_path):
     scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=1_000_000)
     for seed, score in (("0", 0.5), ("2", 0.7)):  # each wins a pair of each game, and they tie in the third
         edit(tmp_path / "minatar/scores.csv", {"arm": "gram", "seed": seed}, {"final_score": score})
     found = judged("gram-scores-like-decor", tmp_path, "five MinAtar")
-    assert found.verdict == "not reproduced"
-    assert found.reason.endswith("these runs cannot say")
+    assert found.verdict == "undecided"
+    assert found.reason.endswith("the claim is that it lies within 0.4 to 0.6, and the interval reaches out of that")
 
 
 FOUR = {"dqn": 0.2, "gram": 0.1, "gram (0.082)": 0.6}
@@ -331,7 +349,7 @@ def test_the_short_study_of_atari_is_judged_at_the_chosen_coefficient_and_equal_
 ):
     scores(tmp_path / "atari/scores.csv", FOUR | {"norm (matched)": matched}, games=4, frames=4_000_000)
     assert judged(claim, tmp_path, "four Atari games, 4M frames, MinAtar's κ").verdict == expected
-    assert judged(claim, tmp_path, "49 Atari").verdict == "not yet run"
+    assert judged(claim, tmp_path, "49 Atari").verdict == "not run in full"
 
 
 @pytest.mark.parametrize(
@@ -392,55 +410,54 @@ def test_two_arms_of_the_same_seeds_are_compared_by_pairs(tmp_path):
 
 
 def overview(claim, folder):
-    """The cells of a claim in the overview."""
-    (row,) = [line for line in page([judge(CLAIMS[claim], Tables(folder))]).splitlines() if f"](#{claim}) | **" in line]
-    return [cell.strip() for cell in row.strip("|").split(" | ")]
+    """What is judged and its verdict, for each row of the overview."""
+    written = page([judge(CLAIMS[claim], Tables(folder))])
+    table = written.partition("## Overview")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in table.splitlines() if line.startswith(("| [", "| ↳"))]
+    return [(judged.strip(), verdict) for judged, verdict, _ in rows]
 
 
-def test_the_overview_has_the_verdicts_of_other_settings_beside_that_of_the_papers(tmp_path):
+def summary(claim, folder):
+    """The lines at the top of a claim's section that have the verdicts of smaller settings."""
+    section = page([judge(CLAIMS[claim], Tables(folder))]).partition(f"{{ #{claim} }}")[2]
+    return [line for line in section.partition("*The paper*")[0].splitlines() if line]
+
+
+def test_the_verdicts_of_smaller_settings_stand_below_the_claim_and_at_the_top_of_its_section(tmp_path):
     values = DENSER | {("norm (matched)", "sparsity"): [0.7, 0.71, 0.69]}
     values |= {("gram (0.082)", "sparsity"): values.pop(("gram:1", "sparsity"))}
     measures(tmp_path / "atari/measures.csv", values, agent_steps=1_000_000)
     minatar_sparsity(tmp_path, {"dqn": [0.7, 0.71, 0.72], "gram": [0.3, 0.31, 0.32], "norm (matched)": [0.3, 0.3, 0.3]})
-    _, verdict, _, elsewhere = overview("denser-features", tmp_path)
-    assert verdict == "**not yet run**"
-    assert elsewhere == (
-        "*reproduced*: Seaquest, 4M frames, MinAtar's κ. *confounded*: MinAtar Seaquest, 1M frames."
-        " *not yet run*: MinAtar Breakout, 100,000 frames"
-    )
+    assert overview("denser-features", tmp_path) == [
+        ("[Features are denser with the penalty](#denser-features)", "**not run in full**"),
+        ("↳ Seaquest, 4M frames, MinAtar's κ", "*reproduced*"),
+        ("↳ MinAtar Seaquest, 1M frames", "*confounded*"),
+    ]
+    assert summary("denser-features", tmp_path) == [
+        "**Not run in full.** In smaller settings, which do not count for that verdict:",
+        "- **reproduced**: Seaquest, 4M frames, MinAtar's κ",
+        "- **confounded**: MinAtar Seaquest, 1M frames",
+    ]
 
 
-def test_the_overview_names_what_of_a_setting_has_a_verdict_where_not_all_of_it_has_the_same(tmp_path):
+def test_a_summary_names_what_of_a_setting_has_a_verdict_where_not_all_of_it_has_the_same(tmp_path):
     shares = {
         ("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81],
-        ("dqn", "growth_share_td_error"): [0.6, 0.62, 0.61],
+        ("dqn", "growth_share_td_error"): [0.47, 0.5, 0.53],
     }
     measures(tmp_path / "atari/measures.csv", shares, agent_steps=1_000_000)
-    assert overview("gradient-growth", tmp_path)[-1] == (
-        "*reproduced*: Seaquest, 4M frames (“mainly the norm”)."
-        " *not reproduced*: Seaquest, 4M frames (“not the TD error”)."
-        " *not yet run*: MinAtar Breakout, 100,000 frames; MinAtar Seaquest, 1M frames"
-    )
+    assert summary("gradient-growth", tmp_path)[1:] == [
+        "- **reproduced**: Seaquest, 4M frames (“mainly the norm”)",
+        "- **undecided**: Seaquest, 4M frames (“not the TD error”)",
+    ]
 
 
-@pytest.mark.parametrize(
-    ("td_error", "kind"),
-    [([0.6, 0.62, 0.61], "*not reproduced*"), ([0.4, 0.62, 0.61], "*not reproduced* (these runs cannot say)")],
-)
-def test_the_overview_tells_what_is_not_reproduced_from_what_cannot_be_said(td_error, kind, tmp_path):
-    shares = {("dqn", "growth_share_feature_norm"): [0.8, 0.82, 0.81], ("dqn", "growth_share_td_error"): td_error}
-    measures(tmp_path / "atari/measures.csv", shares, agent_steps=1_000_000)
-    assert f"{kind}: Seaquest, 4M frames (“not the TD error”)." in overview("gradient-growth", tmp_path)[-1]
-
-
-def test_the_overview_says_where_equivalence_cannot_be_decided(tmp_path):
-    scores(tmp_path / "minatar/scores.csv", {"gram": 0.6, "decor": 0.6}, games=5, seeds=3, frames=1_000_000)
-    for seed, score in (("0", 0.5), ("2", 0.7)):
-        edit(tmp_path / "minatar/scores.csv", {"arm": "gram", "seed": seed}, {"final_score": score})
-    cell = "*not reproduced* (these runs cannot say): five MinAtar games, 1M frames"
-    assert overview("gram-scores-like-decor", tmp_path)[-1] == cell
-    edit(tmp_path / "minatar/scores.csv", {"arm": "gram"}, {"final_score": 0.9})
-    assert overview("gram-scores-like-decor", tmp_path)[-1] == "*not reproduced*: five MinAtar games, 1M frames"
+def test_a_smaller_setting_without_runs_enough_has_no_row_in_the_overview(tmp_path):
+    sparse = {key: found[:2] for key, found in DENSER.items()}
+    measures(tmp_path / "representation/measures.csv", sparse, game="minatar/breakout", agent_steps=100_000)
+    assert overview("denser-features", tmp_path) == [
+        ("[Features are denser with the penalty](#denser-features)", "**not run in full**")
+    ]
 
 
 PAIRED = {

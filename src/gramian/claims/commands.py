@@ -34,6 +34,8 @@ def claims_command(options: ClaimsOptions) -> int:
     counts = Counter(entry.verdict for entry in entries)
     for entry in entries:
         print(f"{entry.verdict:<15}  {entry.claim.title}")
+        for part, found in entry.elsewhere:
+            print(f"  {found.verdict:<15}  {part.setting}")
     print(", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]))
     print(f"page in {options.out}", file=sys.stderr)
     return 0

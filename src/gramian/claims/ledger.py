@@ -9,7 +9,7 @@ from typing import Any
 from gramian.claims import quantities, rules, seeds
 from gramian.claims.number import count, shown
 from gramian.claims.quantities import Quantity
-from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Judgement, Rule, Verdict
+from gramian.claims.rules import AWAITING_RUNS, HARDEST_FIRST, VERDICTS, Judgement, Rule, Verdict
 from gramian.claims.tables import MissingNumberError, MissingRowsError, MissingTableError, Tables
 from gramian.errors import UserError, unknown
 
@@ -48,7 +48,10 @@ class Part:
     also: tuple[tuple[str, Quantity], ...]
     """Numbers that are shown beside, and decide nothing."""
     awaited: bool
-    """Whether tables, rows or numbers may be missing; then it is not yet run. Otherwise what is missing is refused."""
+    """Whether tables, rows or numbers may be missing; otherwise what is missing is refused.
+
+    Without a table it is not yet run, without rows or numbers of one it is not run in full.
+    """
     elsewhere: bool
     """A setting that the paper does not speak of: it has a verdict of its own and does not count for the claim's."""
     needs: Mapping[str, int]
@@ -95,12 +98,20 @@ class Entry:
 
     claim: Claim
     verdict: Verdict
+    because: str
+    """The reason of the part that gives it its verdict."""
     ran: str
     judgements: list[Judgement]
     """Of each part."""
     beside: list[tuple[str, str]]
     absent: tuple[str, ...]
     """Its tables that are not there."""
+
+    @property
+    def elsewhere(self) -> list[tuple[Part, Judgement]]:
+        """The settings that do not count for its verdict and have runs enough for one of their own."""
+        parts = zip(self.claim.parts, self.judgements, strict=True)
+        return [(part, found) for part, found in parts if part.elsewhere and found.verdict not in AWAITING_RUNS]
 
 
 def load_ledger(text: str | None = None) -> list[Claim]:
@@ -134,12 +145,15 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     ('not yet run', 'awaits `results/atari/scores.csv`')
     """
     judgements = [_judge(part, tables) for part in claim.parts]
-    counting = {found.verdict for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere}
-    verdict = next(verdict for verdict in HARDEST_FIRST if verdict in counting)
+    counting = [found for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere]
+    decisive = min(counting, key=lambda found: HARDEST_FIRST.index(found.verdict))
+    verdict = decisive.verdict
+    if verdict == "not yet run" and any(found.verdict != "not yet run" for found in judgements):
+        verdict = "not run in full"
     values = {name: shown(quantity.number(tables).value) for name, quantity in claim.ran_values.items()}
     beside = [(label, str(quantity.number(tables))) for label, quantity in claim.beside]
     absent = tuple(name for name in claim.tables if not (tables.folder / name).is_file())
-    return Entry(claim, verdict, claim.ran.format(**values), judgements, beside, absent)
+    return Entry(claim, verdict, decisive.reason, claim.ran.format(**values), judgements, beside, absent)
 
 
 def _judge(part: Part, tables: Tables) -> Judgement:
@@ -150,7 +164,7 @@ def _judge(part: Part, tables: Tables) -> Judgement:
             missing = [f"`results/{name}`" for name in part.tables if not (tables.folder / name).is_file()]
             return Judgement("not yet run", f"awaits {', '.join(missing)}", [])
         except (MissingRowsError, MissingNumberError) as lacking:
-            return Judgement("not yet run", str(lacking), [])
+            return Judgement("not run in full", str(lacking), [])
     return _judge_if_enough(part, tables)
 
 
@@ -164,15 +178,15 @@ def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
         size = {name: getattr(sample, name) for name in SAMPLED}
         lacking = _lacking(part, size, sample.unit)
         if any(size[name] < NEARLY * part.needs[name] for name in lacking.keys() - {"seeds"}):
-            return Judgement("not yet run", _where(lacking), [])  # numbers of fewer games or frames: another setting's
+            return Judgement("not run in full", _where(lacking), [])  # of fewer games or frames: another setting's
         if lacking:
             numbers = [*part.rule.preliminary(tables), *_also(part, tables), *behind]
-            return Judgement("not yet run", _where(lacking), numbers)
+            return Judgement("not run in full", _where(lacking), numbers)
     found = part.rule.judge(tables)
     numbers = [*found.numbers, *_also(part, tables), *behind]
     lacking = _lacking(part, {name: quantity.number(tables).value for name, quantity in part.counted.items()})
     if lacking:
-        return Judgement("not yet run", _where(lacking), numbers)
+        return Judgement("not run in full", _where(lacking), numbers)
     return replace(found, numbers=numbers)
 
 

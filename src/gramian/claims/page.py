@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
 from gramian.claims.ledger import Entry, Part
-from gramian.claims.rules import VERDICTS, Judgement
+from gramian.claims.rules import AWAITING_RUNS, VERDICTS, Judgement, Verdict
 
 
 def page(entries: Sequence[Entry]) -> str:
@@ -34,37 +34,29 @@ def _meanings(entries: Sequence[Entry]) -> Iterator[str]:
 
 def _overview(entries: Sequence[Entry]) -> Iterator[str]:
     aside = (
-        "What the paper claims is judged in its own setting alone; verdicts of other settings stand in the last column."
+        "A claim is judged in the paper's own setting alone. What smaller settings say stands below it, in rows that "
+        "begin with ↳, and does not count for its verdict."
     )
     yield from ("## Overview", "", aside, "")
-    yield from ("| claim | verdict | because | in other settings |", "| --- | --- | --- | --- |")
+    yield from ("| claim | verdict | because |", "| --- | --- | --- |")
     for entry in entries:
-        decisive = _decisive(entry)
-        title = f"[{entry.claim.title}](#{entry.claim.id})"
-        yield f"| {title} | **{entry.verdict}** | {_cell(decisive.reason)} | {_elsewhere(entry)} |"
+        yield f"| [{entry.claim.title}](#{entry.claim.id}) | **{entry.verdict}** | {_cell(entry.because)} |"
+        for part, found in entry.elsewhere:
+            yield f"| ↳ {_cell(part.setting)} | *{found.verdict}* | {_cell(found.reason)} |"
     yield ""
 
 
-def _elsewhere(entry: Entry) -> str:
-    """The verdicts of the settings that do not count for the claim's, the milder ones first; a dash where none is."""
-    kinds = [_kind(verdict, cannot_say=cannot_say) for verdict in VERDICTS for cannot_say in (False, True)]
-    found: dict[str, dict[str, list[str]]] = {kind: {} for kind in kinds}
-    for part, judgement in zip(entry.claim.parts, entry.judgements, strict=True):
-        if part.elsewhere:
-            setting, _, aspect = part.setting.partition(": ")
-            kind = _kind(judgement.verdict, cannot_say=judgement.cannot_say)
-            found[kind].setdefault(setting, []).append(aspect)
-    often = Counter(setting for settings in found.values() for setting in settings)
-    groups = []
-    for kind, settings in found.items():
+def _elsewhere(entry: Entry) -> Iterator[str]:
+    """The verdicts of the settings that do not count for the claim's, one a line, the milder ones first."""
+    groups: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in VERDICTS}
+    for part, found in entry.elsewhere:
+        setting, _, aspect = part.setting.partition(": ")
+        groups[found.verdict].setdefault(setting, []).append(aspect)
+    often = Counter(setting for settings in groups.values() for setting in settings)
+    for verdict, settings in groups.items():
         named = [name if often[name] == 1 else _with(name, aspects) for name, aspects in settings.items()]
-        groups += [f"{kind}: {_cell('; '.join(named))}"] if named else []
-    return ". ".join(groups) or "–"
-
-
-def _kind(verdict: str, *, cannot_say: bool) -> str:
-    """A verdict in the overview, which tells what does not lie on the paper's side from what may lie on either."""
-    return f"*{verdict}* (these runs cannot say)" if cannot_say else f"*{verdict}*"
+        if named:
+            yield f"- **{verdict}**: {'; '.join(named)}"
 
 
 def _with(setting: str, aspects: Sequence[str]) -> str:
@@ -83,7 +75,10 @@ def _sections(entries: Sequence[Entry]) -> Iterator[str]:
         claim = entry.claim
         yield from (f"## {claim.title} {{ #{claim.id} }}", "")
         remark = claim.remarks.get(entry.verdict, "")
-        yield from (f"**{_capital(entry.verdict)}.** {remark}".strip(), "")
+        beside = "In smaller settings, which do not count for that verdict:" if entry.elsewhere else ""
+        yield from (" ".join(filter(None, (f"**{_capital(entry.verdict)}.**", remark, beside))), "")
+        if entry.elsewhere:
+            yield from (*_elsewhere(entry), "")
         yield from (f"*The paper* ({claim.source}): {claim.says}", "")
         was_run = any(judgement.numbers for judgement in entry.judgements)
         yield from (f"*What {'we ran' if was_run else 'is to be run'}*: {entry.ran}", "")
@@ -99,7 +94,7 @@ def _sections(entries: Sequence[Entry]) -> Iterator[str]:
 def _part(part: Part, judgement: Judgement) -> Iterator[str]:
     aside = " This setting is not the paper's and does not count for the verdict above." if part.elsewhere else ""
     where = f"**{_capital(part.setting)}: {judgement.verdict}.** " if part.setting else ""
-    early = " The numbers are preliminary." if judgement.verdict == "not yet run" and judgement.numbers else ""
+    early = " The numbers are preliminary." if judgement.verdict == "not run in full" and judgement.numbers else ""
     note = f" {part.note}" if part.note and judgement.numbers else ""
     yield from (f"{where}{_sentence(judgement.reason)}{early}{note}{aside}", "")
     if judgement.numbers:
@@ -115,7 +110,7 @@ def _tables(entries: Sequence[Entry]) -> Iterator[str]:
         for name in entry.claim.tables:
             readers.setdefault(name, []).append(f"[{entry.claim.id}](#{entry.claim.id})")
         for part, judgement in zip(entry.claim.parts, entry.judgements, strict=True):
-            if judgement.verdict == "not yet run":
+            if judgement.verdict in AWAITING_RUNS:
                 for name in part.tables:
                     awaited.setdefault(name, []).append(part.setting.partition(":")[0] or entry.claim.title)
     absent = {name for entry in entries for name in entry.absent}
@@ -130,11 +125,6 @@ def _tables(entries: Sequence[Entry]) -> Iterator[str]:
 def _numbers(numbers: Sequence[tuple[str, str]]) -> Iterator[str]:
     yield from ("| number | value |", "| --- | --- |")
     yield from (f"| {_cell(label)} | {_cell(value)} |" for label, value in numbers)
-
-
-def _decisive(entry: Entry) -> Judgement:
-    """The judgement of the first part that has the claim's verdict."""
-    return next(found for found in entry.judgements if found.verdict == entry.verdict)
 
 
 def _cell(text: str) -> str:

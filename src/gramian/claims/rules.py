@@ -1,9 +1,10 @@
 """From numbers to a verdict. Each rule is a frozen dataclass whose fields are its keys in ``ledger.toml``.
 
-What the rules have in common: an effect counts where its 95 % interval lies wholly on one side, and it is put down to
-decorrelation only where the arm also differs, with an interval of its own, from a control that has everything but the
-decorrelation. Where it does not, the two are not told apart by the number that was taken. That they are equal would
-take more, a narrow interval (`Equivalent`), and another number may tell them apart.
+What the rules have in common: an effect counts where its 95 % interval lies wholly on one side, and an interval that
+reaches to what the claim says and to its contrary decides nothing. An effect is put down to decorrelation only where
+the arm also differs, with an interval of its own, from a control that has everything but the decorrelation. Where it
+does not, the two are not told apart by the number that was taken. That they are equal would take more, a narrow
+interval (`Equivalent`), and another number may tell them apart.
 """
 
 import math
@@ -17,22 +18,31 @@ from gramian.claims.quantities import Quantity
 from gramian.claims.tables import MissingNumberError, MissingRowsError, Row, Tables
 from gramian.errors import UserError
 
-Verdict = Literal["reproduced", "not reproduced", "confounded", "false as stated", "not yet run"]
+Verdict = Literal[
+    "reproduced", "confounded", "undecided", "not reproduced", "false as stated", "not run in full", "not yet run",
+]  # fmt: skip
 VERDICTS: dict[Verdict, str] = {
     "reproduced": "we see what the paper says, and more of it than in the control where it is judged against one",
-    "not reproduced": "our interval does not lie on the paper's side; where it reaches to both, these runs cannot say",
     "confounded": (
         "the effect is there, but the number that compares it with the control's shows none beyond it; that is no "
         "proof that there is none"
     ),
+    "undecided": "our interval reaches to what the claim says and to its contrary: these runs cannot say",
+    "not reproduced": "our interval does not reach to what the claim says",
     "false as stated": "a statement that the claim consists of fails",
-    "not yet run": "no table, or one with too few runs, games, frames or cases, or without the control",
+    "not run in full": (
+        "less was run than a verdict takes: too few runs, games, frames or cases, no runs of an arm or of the control, "
+        "or smaller settings alone"
+    ),
+    "not yet run": "there is no table of its runs, in any setting",
 }
-"""Every verdict and what it means, the milder ones first."""
+"""Every verdict and what it means: what was found, the milder ones first, then what was not run."""
 HARDEST_FIRST: tuple[Verdict, ...] = (
-    "false as stated", "not reproduced", "not yet run", "confounded", "reproduced",
+    "false as stated", "not reproduced", "not run in full", "not yet run", "undecided", "confounded", "reproduced",
 )  # fmt: skip
 """A claim of several parts has the first of these that one of its parts has."""
+AWAITING_RUNS: tuple[Verdict, ...] = ("not run in full", "not yet run")
+"""What stands for a verdict until there are runs enough for one."""
 
 
 HOLDS = {"holds": True, "does not hold": False}
@@ -47,8 +57,6 @@ class Judgement:
     reason: str
     numbers: list[tuple[str, str]]
     """What it is, and the number as it is shown; the first one is the claim's."""
-    cannot_say: bool = False
-    """Whether it is *not reproduced* because its interval reaches to both sides: it may be so, or not."""
 
 
 class Rule(Protocol):
@@ -127,8 +135,9 @@ class Effect:
     """A number that must lie on the paper's side of ``null``, and beyond the control.
 
     ``beyond`` is the arm less the control; it must lie on that side of ``beyond_null``. The verdict is *reproduced*
-    where both do, *confounded* where the effect does and ``beyond`` does not, else *not reproduced*. Where there is
-    nothing to confound the effect with, there is no control, and it alone decides.
+    where both do, and *confounded* where the effect does and ``beyond`` does not. Of an effect that does not it is
+    *undecided* where its interval reaches to that side, else *not reproduced*. Where there is nothing to confound the
+    effect with, there is no control, and it alone decides.
 
     Examples
     --------
@@ -160,10 +169,9 @@ class Effect:
         if not _beyond(effect, self.null, self.direction):
             numbers = self.preliminary(tables)
             reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
-            cannot_say = _around(effect, self.null)
-            if cannot_say:
-                reason += ", and the interval reaches to both sides: these runs cannot say"
-            return Judgement("not reproduced", reason, numbers, cannot_say)
+            if _reaches_beyond(effect, self.null, self.direction):
+                return Judgement("undecided", f"{reason}, and the interval reaches to both sides", numbers)
+            return Judgement("not reproduced", reason, numbers)
         if self.beyond is None:
             reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
             return Judgement("reproduced", reason, [(self.label, str(effect))])
@@ -188,16 +196,30 @@ class Effect:
 
 @dataclass(frozen=True)
 class Within:
-    """A number that must be compatible with ``least`` ≤ x ≤ ``most``: its interval reaches into that range.
+    """A level that the number must be compatible with, ``least`` ≤ x ≤ ``most``: its interval reaches into that range.
 
-    Where there is a control, it must do worse: ``beyond`` > ``beyond_null``. Without one there is nothing to confound
-    the number with.
+    ``null`` is the contrary of the claim, outside that range: where a wide interval reaches to both, the verdict is
+    *undecided*. An exact number needs none. Where there is a control, it must do worse: ``beyond`` > ``beyond_null``.
+    Without one there is nothing to confound the number with.
+
+    Examples
+    --------
+    A share of games of at least 0.8 is claimed, and half of them would be no difference:
+
+    >>> from dataclasses import make_dataclass
+    >>> from pathlib import Path
+    >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
+    >>> shares = [Number(0.7, 0.6, 0.9), Number(0.7, 0.4, 0.9), Number(0.6, 0.4, 0.7)]
+    >>> rules = [Within("share of games", Known(share), least=0.8, null=0.5) for share in shares]
+    >>> [rule.judge(Tables(Path("results"))).verdict for rule in rules]
+    ['reproduced', 'undecided', 'not reproduced']
     """
 
     label: str
     value: Quantity
     least: float = -math.inf
     most: float = math.inf
+    null: float | None = None
     beyond_label: str = ""
     beyond: Quantity | None = None
     beyond_null: float = 0.0
@@ -209,12 +231,15 @@ class Within:
             [f"at least {shown(self.least)}"] * math.isfinite(self.least)
             + [f"at most {shown(self.most)}"] * math.isfinite(self.most)
         )
-        if not (value.high >= self.least and value.low <= self.most):
-            reason = f"{self.label}: {value}, where the claim is {bounds}"
+        reason = f"{self.label}: {value}, where the claim is {bounds}"
+        if not _reaches_into(value, self.least, self.most):
             return Judgement("not reproduced", reason, self.preliminary(tables))
+        if self.null is not None and _around(value, self.null):
+            reason += f", and the interval reaches to {shown(self.null)} too"
+            return Judgement("undecided", reason, self.preliminary(tables))
         numbers = [(self.label, str(value))]
         if self.beyond is None:
-            return Judgement("reproduced", f"{self.label}: {value}, where the claim is {bounds}", numbers)
+            return Judgement("reproduced", reason, numbers)
         beyond = _known(self.beyond_label, self.beyond, tables)
         numbers.append((self.beyond_label, str(beyond)))
         if _beyond(beyond, self.beyond_null, "rises"):
@@ -233,7 +258,11 @@ class Within:
 
 @dataclass(frozen=True)
 class Equivalent:
-    """A difference whose whole interval must lie within ``margin`` of ``null``."""
+    """A difference whose whole interval must lie within ``margin`` of ``null``.
+
+    It is *undecided* where the interval reaches into the margin and out of it, and *not reproduced* where it lies
+    outside.
+    """
 
     label: str
     value: Quantity
@@ -241,17 +270,16 @@ class Equivalent:
     null: float = 0.0
 
     def judge(self, tables: Tables) -> Judgement:
-        """Reproduced where the interval lies within the margin."""
+        """Compare the interval with the margin."""
         value = _known(self.label, self.value, tables)
         numbers = [(self.label, str(value))]
-        span = f"{shown(self.null - self.margin)} to {shown(self.null + self.margin)}"
-        if self.null - self.margin <= value.low and value.high <= self.null + self.margin:
-            return Judgement("reproduced", f"{self.label}: {value}, within {span}", numbers)
-        reason = f"{self.label}: {value}, not within {span}"
-        cannot_say = _around(value, self.null)
-        if cannot_say:
-            reason += f"; but {shown(self.null)}, no difference at all, lies in the interval: these runs cannot say"
-        return Judgement("not reproduced", reason, numbers, cannot_say)
+        least, most = self.null - self.margin, self.null + self.margin
+        reason = f"{self.label}: {value}; the claim is that it lies within {shown(least)} to {shown(most)}"
+        if least <= value.low and value.high <= most:
+            return Judgement("reproduced", reason, numbers)
+        if _reaches_into(value, least, most):
+            return Judgement("undecided", f"{reason}, and the interval reaches out of that", numbers)
+        return Judgement("not reproduced", reason, numbers)
 
     def quantities(self) -> list[Quantity]:
         """The difference."""
@@ -273,6 +301,16 @@ def _known(label: str, quantity: Quantity, tables: Tables) -> Number:
 def _beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -> bool:
     """Whether the whole interval lies on one side of ``null``."""
     return number.high < null if direction == "falls" else number.low > null
+
+
+def _reaches_beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -> bool:
+    """Whether any of the interval lies on that side of ``null``."""
+    return number.low < null if direction == "falls" else number.high > null
+
+
+def _reaches_into(number: Number, least: float, most: float) -> bool:
+    """Whether any of the interval lies within the range."""
+    return number.high >= least and number.low <= most
 
 
 def _around(number: Number, null: float) -> bool:

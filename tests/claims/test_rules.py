@@ -1,0 +1,101 @@
+"""Where an interval lies makes the verdict."""
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from gramian.claims import Number, Tables, load_ledger
+from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Effect, Equivalent, Within
+
+TABLES = Tables(Path())
+PARTS = [part for claim in load_ledger() for part in claim.parts]
+
+
+@dataclass(frozen=True)
+class Known:
+    """A quantity whose number is known."""
+
+    known: Number
+
+    def number(self, _tables):
+        return self.known
+
+
+def interval(low, high):
+    return Known(Number((low + high) / 2, low, high))
+
+
+def test_every_verdict_has_a_rank():
+    assert set(HARDEST_FIRST) == set(VERDICTS)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rises", "falls"),
+    [
+        (1, 3, "reproduced", "not reproduced"),
+        (-1, 3, "undecided", "undecided"),
+        (-3, -1, "not reproduced", "reproduced"),
+        (0, 3, "undecided", "not reproduced"),  # 0 itself is on neither side
+        (-3, 0, "not reproduced", "undecided"),
+        (0, 0, "not reproduced", "not reproduced"),
+    ],
+)
+def test_an_effect_is_undecided_where_its_interval_lies_only_in_part_on_the_papers_side(low, high, rises, falls):
+    for direction, expected in (("rises", rises), ("falls", falls)):
+        found = Effect("gain", interval(low, high), direction).judge(TABLES)
+        assert found.verdict == expected
+        assert found.reason.endswith("the interval reaches to both sides") == (expected == "undecided")
+
+
+def test_an_undecided_effect_is_not_confounded_whatever_the_control_has():
+    for low, high in ((-3, -1), (-1, 3), (1, 3)):
+        rule = Effect(
+            "gain", interval(-1, 3), "rises", beyond_label="gain less the control", beyond=interval(low, high)
+        )
+        assert rule.judge(TABLES).verdict == "undecided"
+        assert len(rule.judge(TABLES).numbers) == 2
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.42, 0.58, "reproduced"),
+        (0.4, 0.6, "reproduced"),
+        (0.3, 0.7, "undecided"),
+        (0.55, 0.7, "undecided"),  # there is a difference, and it may be small enough
+        (0.6, 0.7, "undecided"),
+        (0.61, 0.7, "not reproduced"),
+        (0.3, 0.39, "not reproduced"),
+    ],
+)
+def test_equivalence_is_undecided_where_the_interval_lies_only_in_part_within_the_margin(low, high, expected):
+    assert Equivalent("chance", interval(low, high), margin=0.1, null=0.5).judge(TABLES).verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (0.9, 1.0, "reproduced"),
+        (0.75, 1.0, "reproduced"),
+        (0.5, 1.0, "undecided"),
+        (0.3, 0.9, "undecided"),
+        (0.6, 0.75, "not reproduced"),
+        (0.3, 0.75, "not reproduced"),
+    ],
+)
+def test_a_level_is_reproduced_where_the_interval_reaches_to_it_and_not_to_the_contrary(low, high, expected):
+    found = Within("share of games", interval(low, high), least=0.8, null=0.5).judge(TABLES)
+    assert found.verdict == expected
+    assert found.reason.endswith("the interval reaches to 0.5 too") == (expected == "undecided")
+
+
+def test_every_level_of_the_ledger_but_an_exact_one_names_its_contrary_and_not_one_that_meets_it():
+    levels = [part.rule for part in PARTS if isinstance(part.rule, Within)]
+    assert {rule.label for rule in levels if rule.null is None} == {
+        "largest relative difference in value",
+        "largest relative difference in gradient",
+    }
+    for rule in levels:
+        assert not rule.least <= (math.nan if rule.null is None else rule.null) <= rule.most
