@@ -124,6 +124,7 @@ def test_a_failed_cell_is_named_with_its_reason_and_the_exit_code_is_1(tmp_path,
     [
         (["--workers", "-1"], "--workers is -1; it must be 0 or more"),
         (["--stall-min", "-1"], "--stall-min is -1.0; it must be 0 or more"),
+        (["--within-min", "-1"], "--within-min is -1.0; it must be 0 or more"),
         (["--stall-min", "0.5"], "--stall-min is 0.5; it must be 1 or more, or 0 for never"),
         (["--games"], "--games is empty; name some of the study's games, or leave it away for all"),
         (["--seeds"], "--seeds is empty; name some of the study's seeds, or leave it away for all"),

@@ -181,6 +181,25 @@ def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(clu
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("executor", ["local", "ray"])
+def test_a_study_whose_time_is_over_goes_on_later_to_the_same_numbers(cluster, study, tmp_path, executor):
+    path, folder = study
+    path.write_text(tiny(seeds=3, frames=6_000))
+    finish(start("run", path, "--out", tmp_path / "undisturbed", *OPTIONS))
+    where = ("--executor", "ray", "--ray-address", cluster[0].address) if executor == "ray" else ()
+    arguments = ("run", path, "--out", folder, *OPTIONS, "--workers", "2", *where)
+    process = start(*arguments, "--within-min", "0.1")
+    said = process.communicate(timeout=120)[1]
+    assert process.returncode == 1, said
+    assert "of 9 cells would not have ended within 0.1 min and are stopped; the same command goes on with them" in said
+    past = {entry.id: events(folder, entry.id) for entry in read_plan(folder).populations}
+    assert ["started", "interrupted"] in past.values()
+    assert all("failed" not in own for own in past.values())
+    finish(start(*arguments))
+    assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
+
+
+@pytest.mark.slow
 def test_a_cluster_is_started_where_there_is_none(study, monkeypatch):
     path, folder = study
     path.write_text(tiny(seeds=1))

@@ -19,13 +19,16 @@ class Scripted:
 
     def __init__(self, said=None):
         self.said = said or {}
-        self.asked = []
+        self.asked, self.told = [], []
 
     def run(self, study, populations):
         for population in populations:
             self.asked.append(population)
             script = self.said.get(population)
             yield script.pop(0) if script else Outcome(**perform(str(study), population, 1))
+
+    def stop(self, population):
+        self.told.append(population)
 
 
 @pytest.fixture
@@ -82,6 +85,48 @@ def test_a_failure_is_reported_and_the_others_are_done(tmp_path):
     assert run_study(study, plan, Scripted({"p000": [lost]})) == [lost]
     assert unfinished(study, plan) == ["p000"]
     assert attempts(study, "p000")[-1].reason == lost.reason
+
+
+def test_what_is_stopped_for_want_of_time_is_no_failure(tmp_path):
+    study = tmp_path / "study"
+    plan = planned(study)
+    stopped = Outcome("p001", "stopped")
+    assert run_study(study, plan, Scripted({"p001": [stopped]}), time.monotonic() + 60) == [stopped]
+    assert unfinished(study, plan) == ["p001"]
+    assert events(study, "p001") == []
+
+
+def test_nobody_waits_for_another_process_when_time_is_over(tmp_path):
+    plan = planned(tmp_path / "study")
+    busy = Outcome("p000", "busy")
+    assert run_study(tmp_path / "study", plan, Scripted({"p000": [busy]}), time.monotonic()) == [busy]
+
+
+def test_a_population_that_is_to_stop_is_saved_and_its_worker_goes_on_with_the_next(tmp_path, executor):
+    study = tmp_path / "study"
+    planned(study, tiny(seeds=2, frames=10_000_000), largest=3)
+    found = executor.run(study, ["p000", "p001"])
+    for population in ("p000", "p001"):
+        threading.Thread(
+            target=lambda name: (
+                wait_for(lambda: list(study.glob(f"populations/{name}/checkpoints/*.json"))),
+                executor.stop(name),
+            ),
+            args=(population,),
+        ).start()
+    assert list(found) == [Outcome("p000", "stopped"), Outcome("p001", "stopped")]
+    assert events(study, "p000") == events(study, "p001") == ["started", "interrupted"]
+
+
+def test_a_population_that_is_to_stop_before_it_has_begun_is_not_begun(tmp_path, executor):
+    study = tmp_path / "study"
+    planned(study)
+    executor.stop("p000")
+    assert sorted(executor.run(study, ["p000", "p001"]), key=lambda one: one.population) == [
+        Outcome("p000", "stopped"),
+        Outcome("p001", "done"),
+    ]
+    assert events(study, "p000") == []
 
 
 def test_each_worker_gets_one_of_the_visible_gpus(monkeypatch):

@@ -1,7 +1,9 @@
 """``gramian study plan``, ``run``, ``status``, ``match`` and ``choose``."""
 
+import math
 import signal
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -93,11 +95,15 @@ class RunOptions(Placement):
     """Folder of the study, on a path that all nodes see; where there is one already, the run goes on with it."""
     retries: int = 2
     """How often a population that failed, hung or was killed is taken up again."""
+    within_min: float = 0.0
+    """Minutes after which it ends, with all that is being trained saved. What would not be finished by then, at the
+    rate of the last two minutes, is stopped before, so that the rest is. 0 for no such end."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.retries < 0:
-            raise UserError(f"--retries is {self.retries}; it must be 0 or more")
+        for name in ("retries", "within_min"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,6 +178,7 @@ def plan_command(options: PlanOptions) -> int:
 
 def run_command(options: RunOptions) -> int:
     """Do what is not done of a study: games × arms × seeds."""
+    ends = time.monotonic() + 60 * options.within_min if options.within_min else math.inf
     text, spec = _read(options)
     if (options.out / EXPORT).exists():
         raise UserError(
@@ -186,7 +193,7 @@ def run_command(options: RunOptions) -> int:
         if not made:
             _print_bill(options, plan, hardware, share, executor)
             plan = _settle(folder, plan, text, spec)
-        failures = run_study(folder, plan, executor)
+        undone = run_study(folder, plan, executor, ends)
     except KeyboardInterrupt:
         print("stopping; what is being trained is saved, and the same command goes on from there", file=sys.stderr)
         raise
@@ -196,9 +203,16 @@ def run_command(options: RunOptions) -> int:
     statuses = survey(folder, plan)
     for line in reasons(statuses):
         print(line, file=sys.stderr)
-    if failures:
-        cells = sum(len(plan.population(failure.population).runs) for failure in failures)
-        print(f"{cells} of {plan.cells} cells failed; the same command tries them again", file=sys.stderr)
+    endings = {
+        "failed": "failed; the same command tries them again",
+        "stopped": f"would not have ended within {options.within_min:g} min and are stopped; "
+        "the same command goes on with them",
+        "busy": "are not done: another process is at work on them",
+    }
+    for state, ending in endings.items():
+        if cells := sum(len(plan.population(one.population).runs) for one in undone if one.state == state):
+            print(f"{cells} of {plan.cells} cells {ending}", file=sys.stderr)
+    if undone:
         return 1
     diverged = sum(cell.state == "diverged" for status in statuses for cell in status.cells)
     ended = (

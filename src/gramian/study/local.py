@@ -176,6 +176,10 @@ class LocalExecutor:
         self._workers = [Worker(environment) for environment in environments]
         self._retries, self._emulator_threads, self._stall_s = retries, emulator_threads, stall_s
         self._stopping = threading.Event()
+        self._given_up: set[str] = set()
+        self._at_work: dict[str, Worker] = {}
+        self._lock = threading.Lock()
+        """Of the two above."""
 
     def call(self, function: str, **arguments: Any) -> Any:
         """Let the first worker do something."""
@@ -197,6 +201,9 @@ class LocalExecutor:
                 except IndexError:
                     return
                 outcome = self._perform(worker, study, population)
+                if self._is_given_up(population):  # however far it came, its process was told to end
+                    worker.stop()
+                    worker.wait()
                 if outcome.state == "failed" and retries[population] > 0 and not self._stopping.is_set():
                     retries[population] -= 1
                     waiting.append(population)
@@ -214,7 +221,22 @@ class LocalExecutor:
                 yield outcome
                 break
 
+    def stop(self, population: str) -> None:
+        """Do no more of a population than to save it."""
+        with self._lock:
+            self._given_up.add(population)
+            if population in self._at_work:
+                self._at_work[population].stop()
+
+    def _is_given_up(self, population: str) -> bool:
+        with self._lock:
+            return population in self._given_up
+
     def _perform(self, worker: Worker, study: Path, population: str) -> Outcome:
+        with self._lock:
+            if population in self._given_up:
+                return Outcome(population, "stopped")
+            self._at_work[population] = worker
         try:
             reply = worker.call(
                 "perform",
@@ -225,9 +247,14 @@ class LocalExecutor:
                 stall_s=self._stall_s,
             )
         except WorkerDied as error:
+            if self._is_given_up(population):
+                return Outcome(population, "stopped")
             return Outcome(population, "failed", f"its process {error}")
         except UserError as error:
             return Outcome(population, "failed", str(error))
+        finally:
+            with self._lock:
+                del self._at_work[population]
         return Outcome(**reply)
 
     def close(self) -> None:

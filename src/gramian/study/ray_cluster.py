@@ -105,6 +105,7 @@ class RayExecutor:
         self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
         self._retries = retries
         self._pending: dict[Any, str] = {}
+        self._given_up: set[str] = set()
         self._check_feasible()
 
     def _check_feasible(self) -> None:
@@ -133,17 +134,29 @@ class RayExecutor:
         while waiting or self._pending:
             while waiting and not 0 < self._at_once <= len(self._pending):
                 population = waiting.popleft()
+                if population in self._given_up:
+                    yield Outcome(population, "stopped")
+                    continue
                 asked = task.remote(str(study), population, self._emulator_threads, own_command(), self._stall_s)
                 self._pending[asked] = population
+            if not self._pending:
+                break
             (finished, *_), _ = ray.wait(list(self._pending), num_returns=1)
             population = self._pending.pop(finished)
             try:
                 yield Outcome(**ray.get(finished))
-            except ray.exceptions.RayTaskError as error:
-                yield Outcome(population, "failed", " ".join(str(error.cause).split()))
             except ray.exceptions.RayError as error:
-                why = " ".join(str(error).split()).partition(". ")[0]
-                yield Outcome(population, "failed", f"{type(error).__name__}: {why}")
+                given_up = population in self._given_up
+                yield Outcome(population, "stopped") if given_up else Outcome(population, "failed", _reason(error))
+
+    def stop(self, population: str) -> None:
+        """Do no more of a population than to save it."""
+        import ray
+
+        self._given_up.add(population)
+        for task, name in list(self._pending.items()):
+            if name == population:
+                ray.cancel(task, force=False)
 
     def close(self) -> None:
         """Tell the tasks that are left to stop; those at work save first, but nobody waits for ever."""
@@ -159,6 +172,15 @@ class RayExecutor:
                 ray.cancel(task, force=True)
             self._pending.clear()
         ray.shutdown()
+
+
+def _reason(error: Exception) -> str:
+    """Why a task failed: what it raised, or what Ray says of its process or node."""
+    import ray
+
+    if isinstance(error, ray.exceptions.RayTaskError):
+        return " ".join(str(error.cause).split())
+    return f"{type(error).__name__}: {' '.join(str(error).split()).partition('. ')[0]}"
 
 
 def _ask(function: str, arguments: dict[str, Any], **placed: float) -> Any:

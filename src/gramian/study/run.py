@@ -1,13 +1,15 @@
 """Doing what is left of a study."""
 
+import math
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gramian.progress import Progress
+from gramian.progress import Progress, counted
+from gramian.study.allotment import Allotment
 from gramian.study.attempts import attempts
 from gramian.study.plan import Plan, Population
 from gramian.study.work import SETTLED, Outcome, is_finished, record_failure, run_state
@@ -27,6 +29,12 @@ class Executor(Protocol):
     def run(self, study: Path, populations: Sequence[str]) -> Iterator[Outcome]:
         """Do the populations; gives what came of each as it becomes known."""
 
+    def stop(self, population: str) -> None:
+        """Save what has been trained of a population and do no more of it; `run` then says that it is stopped.
+
+        May be called from any thread. Of one that is done already, nothing is stopped.
+        """
+
     def close(self) -> None:
         """Stop all processes, after they have saved."""
 
@@ -41,19 +49,26 @@ def unfinished(study: Path, plan: Plan) -> list[str]:
     ]
 
 
-def run_study(study: Path, plan: Plan, executor: Executor) -> list[Outcome]:
+def run_study(study: Path, plan: Plan, executor: Executor, ends: float = math.inf) -> list[Outcome]:
     """Do what is not done.
 
     A population that another process is working on is waited for, and taken over if that process dies.
 
+    Parameters
+    ----------
+    ends
+        When the time is over, by `time.monotonic`; what would not be finished by then is stopped (`Allotment`).
+
     Returns
     -------
     list of Outcome
-        The populations that failed.
+        The populations that failed or were stopped, and those that others were still at work on when time was over.
     """
     pending = unfinished(study, plan)
     failures: list[Outcome] = []
-    with _followed(study, plan) as following:
+    stopped: list[Outcome] = []
+    allotment = Allotment(_wanted(plan), ends, executor.stop)
+    with _followed(study, plan, allotment.look) as following:
         while pending:
             busy: list[str] = []
             for outcome in executor.run(study, pending):
@@ -63,11 +78,21 @@ def run_study(study: Path, plan: Plan, executor: Executor) -> list[Outcome]:
                 elif outcome.state == "failed":
                     record_failure(study, population, outcome.reason)
                     failures.append(outcome)
-                    following.note = f"{len(failures)} populations failed"
+                elif outcome.state == "stopped":
+                    stopped.append(outcome)
+                counts = {"failed": len(failures), "stopped": len(stopped)}
+                following.note = ", ".join(f"{counted(n, 'population')} {what}" for what, n in counts.items() if n)
             pending = [identifier for identifier in unfinished(study, plan) if identifier in busy]
+            if allotment.is_over:
+                return [*failures, *stopped, *(Outcome(identifier, "busy") for identifier in pending)]
             if pending:
                 time.sleep(BUSY_S)
-    return failures
+    return [*failures, *stopped]
+
+
+def _wanted(plan: Plan) -> dict[str, int]:
+    """Agent steps of all runs of each population."""
+    return {one.id: plan.config(one).agent_steps * len(one.runs) for one in plan.populations}
 
 
 def agent_steps(study: Path, plan: Plan, population: Population) -> int:
@@ -79,19 +104,21 @@ def agent_steps(study: Path, plan: Plan, population: Population) -> int:
 
 
 @contextmanager
-def _followed(study: Path, plan: Plan) -> Iterator[Progress]:
-    """Show the agent steps of all runs while the block runs, whatever process does them."""
-    total = sum(plan.config(population).agent_steps * len(population.runs) for population in plan.populations)
+def _followed(study: Path, plan: Plan, look: Callable[[Mapping[str, int]], object]) -> Iterator[Progress]:
+    """Show the agent steps of all runs while the block runs, whatever process does them; ``look`` gets them too."""
 
-    def steps() -> int:
-        return sum(agent_steps(study, plan, population) for population in plan.populations)
+    def steps() -> dict[str, int]:
+        return {population.id: agent_steps(study, plan, population) for population in plan.populations}
 
     ended = threading.Event()
-    with Progress(total, plan.title, unit="agent step", done=steps()) as progress:
+    begun = sum(steps().values())
+    with Progress(sum(_wanted(plan).values()), plan.title, unit="agent step", done=begun) as progress:
 
         def follow() -> None:
             while not ended.wait(FOLLOW_S):
-                progress.advance(steps() - progress.done)
+                found = steps()
+                progress.advance(sum(found.values()) - progress.done)
+                look(found)
 
         follower = threading.Thread(target=follow, daemon=True)
         follower.start()
@@ -100,4 +127,4 @@ def _followed(study: Path, plan: Plan) -> Iterator[Progress]:
         finally:
             ended.set()
             follower.join()
-            progress.advance(steps() - progress.done)
+            progress.advance(sum(steps().values()) - progress.done)

@@ -43,8 +43,8 @@ class Outcome:
     """What came of a population."""
 
     population: str
-    state: Literal["done", "busy", "failed"]
-    """``busy``: another process is at work on it."""
+    state: Literal["done", "busy", "failed", "stopped"]
+    """``busy``: another process is at work on it. ``stopped``: saved, for want of time."""
     reason: str = ""
 
 
