@@ -57,6 +57,14 @@ def test_the_rate_is_looked_at_anew_before_another_one_is_stopped():
     assert times[1] - times[0] >= WINDOW_S
 
 
+def test_what_has_failed_stops_nobody():
+    race = Race({"p000": 1_000, "p001": 5_000}, ends=300.0)
+    race.told.append("p001")  # makes no more steps
+    race.allotment.leave_out("p001")
+    assert race.run(300.0, rate=5.0) == []
+    assert race.done["p000"] == 1_000
+
+
 @pytest.mark.parametrize("pause", [30.0, 50.0])
 def test_a_pause_in_which_everybody_compiles_stops_nobody(pause):
     race = Race({"p000": 1_500, "p001": 1_500}, ends=400.0)

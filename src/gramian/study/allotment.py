@@ -57,6 +57,10 @@ class Allotment:
         """Whether no time is left."""
         return self._clock() >= self._ends
 
+    def leave_out(self, population: str) -> None:
+        """Reckon with a population no more, since nobody will go on with it."""
+        self._given_up.add(population)
+
     def look(self, done: Mapping[str, int]) -> None:
         """Stop what is not to go on; to be called every few seconds with the agent steps of every population."""
         missing = {name: wanted - done[name] for name, wanted in self._wanted.items() if done[name] < wanted}

@@ -78,6 +78,7 @@ def run_study(study: Path, plan: Plan, executor: Executor, ends: float = math.in
                 elif outcome.state == "failed":
                     record_failure(study, population, outcome.reason)
                     failures.append(outcome)
+                    allotment.leave_out(population.id)
                 elif outcome.state == "stopped":
                     stopped.append(outcome)
                 counts = {"failed": len(failures), "stopped": len(stopped)}
