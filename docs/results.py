@@ -26,7 +26,7 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
-from gramian.claims.tables import Row, read_rows
+from gramian.csv_tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import CONTROL, order_arms
