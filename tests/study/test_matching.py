@@ -134,6 +134,28 @@ def test_different_studies_in_one_folder_are_refused(tmp_path, capsys):
     assert capsys.readouterr().err == said
 
 
+def test_a_damaged_log_of_a_run_that_is_done_is_refused_in_one_line(tmp_path, capsys):
+    plan = planned(tmp_path / "study", tiny(arms=GRID))
+    invented(tmp_path / "study", plan, norm_of)
+    log = tmp_path / "study" / POPULATIONS / "p000" / plan.populations[0].runs[0].name / "metrics.csv"
+    whole = log.read_text()
+    for text, complaint in (
+        (whole[:-3], f"line 5 of the table '{log}' does not end with a newline, as if it were cut off; "),
+        (whole + "1\n", f"line 6 of the table '{log}' has 1 field, where the heading has 2; "),
+        (whole + "1,\n", f"line 6 of the table '{log}' has '' for feature_norm, which is no number; "),
+        ("frames\n1\n", f"the table '{log}' has no column feature_norm; it has frames"),
+        ("", f"the table '{log}' has no column feature_norm; it has none"),
+    ):
+        log.write_text(text)
+        assert main(["study", "match", str(tmp_path / "study"), "--arm", "gram:1"]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"gramian: {complaint}")
+        assert said.count("\n") == 1
+    log.unlink()
+    assert main(["study", "match", str(tmp_path / "study"), "--arm", "gram:1"]) == 2
+    assert capsys.readouterr().err == f"gramian: cannot read the table '{log}': no such file or directory\n"
+
+
 def test_a_folder_without_a_study_is_refused(tmp_path, capsys):
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
     assert capsys.readouterr().err == f"gramian: '{tmp_path}' holds no study; name the folder that was given as --out\n"
