@@ -347,6 +347,24 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(trained, tmp_path
     assert not (trained / "export").exists()
 
 
+def test_a_run_that_is_done_without_episodes_is_not_exported(tmp_path, capsys):
+    run = make_run(tmp_path / "study" / "run", status={"state": "done", "agent_steps": 9, "reason": ""})
+    assert main(["study", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 2
+    said = f"'{run}' is done and has no episodes; train the run again, or leave it out"
+    assert capsys.readouterr().err == f"gramian: {said}\n"
+    assert not (tmp_path / "out").exists()
+    (run / "status.json").write_text('{"state": "diverged", "agent_steps": 9, "reason": "not finite at update 3"}')
+    assert main(["study", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_run_whose_status_names_no_state_is_not_exported(tmp_path, capsys):
+    run = make_run(tmp_path / "study" / "run", status={})
+    assert main(["study", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 2
+    said = f"'{run / 'status.json'}' names no state; it is not the status of a run"
+    assert capsys.readouterr().err == f"gramian: {said}\n"
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_an_export_that_was_stopped_has_left_is_not_read_and_gives_way(trained, exported, tmp_path, capsys):
     out = tmp_path / "out"
     shutil.copytree(exported, out / f"{STAGED}1" / "study")

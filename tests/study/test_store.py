@@ -173,6 +173,8 @@ def test_runs_of_a_real_training_are_read(tmp_path):
         (lambda folder: make_run(folder / "run", episodes=HEADER + "x,0,0,1.0,1.0,1,0\n"), "is not a CSV table"),
         (lambda folder: (make_run(folder / "run") / "status.json").write_text("{"), "cannot read"),
         (lambda folder: (make_run(folder / "run") / "status.json").write_text("[]"), "is not the status of a run"),
+        (lambda folder: make_run(folder / "run", status={}), "'.*status.json' names no state; it is not the status"),
+        (lambda folder: make_run(folder / "run", status={"state": 1}), "'.*status.json' names no state"),
         (lambda folder: make_run(folder / "run", seed='"x"'), "seed in '.*' is 'x'; it must be a whole number"),
     ],
 )

@@ -54,7 +54,8 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     Raises
     ------
     UserError
-        If there is no run, if two have the same name, or if ``out`` is not empty or lies in the study.
+        If there is no run, if two have the same name, if one is done without any episode, or if ``out`` is not empty or
+        lies in the study.
 
     Examples
     --------
@@ -137,6 +138,10 @@ def _check(study: Study, root: Path, out: Path) -> None:
     if study.episodes["frames"].null_count():
         run = study.episodes.filter(pl.col("frames").is_null())["run"][0]
         raise UserError(f"an episode of run {run!r} has no frames; its log is damaged")
+    logged = study.episodes["run"].unique().to_list()
+    silent = study.runs.filter(pl.col("state") == "done", ~pl.col("run").is_in(logged))
+    if silent.height:
+        raise UserError(f"'{silent['folder'][0]}' is done and has no episodes; train the run again, or leave it out")
 
 
 def _without_folders(study: Study) -> Study:

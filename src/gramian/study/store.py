@@ -335,10 +335,10 @@ def _read_run(folder: Path, root: Path) -> Study:
     if not isinstance(config["seed"], int):
         raise UserError(f"seed in '{folder / 'config.toml'}' is {config['seed']!r}; it must be a whole number")
     settings = config.get("settings", {})
-    status = read_json(folder / "status.json") if (folder / "status.json").exists() else {}
-    if not isinstance(status, dict):
-        raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
-    if status.get("state") in SETTLED:
+    status = read_json(folder / "status.json") if (folder / "status.json").exists() else {"state": "planned"}
+    if not isinstance(status, dict) or not isinstance(status.get("state"), str):
+        raise UserError(f"'{folder / 'status.json'}' names no state; it is not the status of a run")
+    if status["state"] in SETTLED:
         _check_logs(folder)
     kind, kappa, centered = _arm(str(config["arm"]))
     # A run may carry a learning rate or a label of its own; it is then an arm of its own.
@@ -349,7 +349,7 @@ def _read_run(folder: Path, root: Path) -> Study:
         "kind": kind,
         "kappa": kappa,
         "centered": centered,
-        "state": status.get("state", "planned"),
+        "state": status["state"],
         "reason": status.get("reason", ""),
         "agent_steps": status.get("agent_steps"),
         "frames_target": settings.get("frames"),
