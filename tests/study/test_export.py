@@ -35,6 +35,7 @@ GRID = "".join(
     for kind, kappas in (("norm", "kappas = [0.01, 1]"), ("dqn", ""), ("gram", "kappas = [0.01, 1]"))
 )
 RESULTS = Path(__file__).parents[2] / "results"
+COMMITTED = [RESULTS / name for name in ("minatar/study", "atari/study", "atari/kappa")]
 TABLES = {EXPORT, "runs.parquet", "episodes.parquet", "metrics.parquet", "held_out.parquet"}
 
 
@@ -302,7 +303,7 @@ def test_every_file_of_an_export_has_its_hash(trained, exported, parts, tmp_path
     planned(tmp_path / "study" / "s2", tiny().replace("[0, 1]", "[2]"))
     (tmp_path / "study" / "s2" / POPULATIONS).mkdir()  # a part none of whose runs has begun
     write_export(tmp_path / "study", tmp_path / "out")
-    for folder in (exported, tmp_path / "out"):
+    for folder in (exported, tmp_path / "out", *COMMITTED):
         heads = [path for name in (EXPORT, REST) for path in folder.rglob(name)]
         covered = {path.parent / name for path in heads for key in ("files", "beside") for name in read_head(path)[key]}
         assert covered | set(heads) == {path for path in folder.rglob("*") if path.is_file()}
