@@ -56,6 +56,27 @@ def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
         match(WholeStudy(tmp_path / "study"), "gram:2")
 
 
+@pytest.mark.parametrize(
+    ("arm", "advice"),
+    [
+        ("gram:0.2", "'gram:0.2'; did you mean 'gram:0.1'?"),
+        ("gram:9", "'gram:9.0'; did you mean 'gram:10.24'?"),
+        ("gram:0.2:uncentered", "'gram:0.2:uncentered'; did you mean 'gram:1.0:uncentered'?"),
+        ("l2:10", "'l2:10.0'; did you mean 'l2:3.0'?"),
+        ("norm:1", "'norm:1.0'; choose from dqn, gram:0.1, gram:1.0:uncentered, gram:10.24, l2:3.0"),
+        ("gram:0", "'gram:0.0'; did you mean 'gram:0.1'?"),
+    ],
+)
+def test_of_an_arm_that_the_study_lacks_that_of_the_nearest_kappa_is_named(arm, advice, tmp_path, capsys):
+    grid = (
+        '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "gram"\nkappas = [0.1, 10.24]\n'
+        '[[arms]]\nkind = "gram"\nkappa = 1\ncentered = false\n[[arms]]\nkind = "l2"\nkappa = 3\n'
+    )
+    planned(tmp_path, tiny(arms=grid))
+    assert main(["study", "match", str(tmp_path), "--arm", arm]) == 2
+    assert capsys.readouterr().err == f"gramian: unknown arm of this study {advice}\n"
+
+
 def test_the_command_says_which_mean_it_takes_and_prints_a_line_for_each_penalty(tmp_path, capsys):
     study = tmp_path / "study"
     plan = planned(study, tiny(arms=GRID))
