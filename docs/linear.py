@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gramian.claims.tables import Row, read_rows
+from gramian.csv_tables import Row, read_rows
 from gramian.files import replace_text
 
 DOCS = Path(__file__).parent

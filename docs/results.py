@@ -26,7 +26,7 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
-from gramian.claims.tables import Row, read_rows
+from gramian.csv_tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.palette import CONTROL, order_arms
@@ -37,7 +37,7 @@ from gramian.representation.figures import told_apart
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.horizon import first_frames
 from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import read_study
+from gramian.study.store import Study, read_study
 
 DOCS = Path(__file__).parent
 PAGES = ("results.md", "results-details.md")
@@ -57,6 +57,8 @@ CHOSEN = "gram (0.082)"
 """The arm of Atari's study whose κ was chosen on MinAtar."""
 MOMENTS = (3_000_000, 3_250_000, 3_500_000, 3_750_000, 4_000_000)
 """Frames after which Atari's runs are looked at, the last of them as in all other tables."""
+TUNED = ("breakout", "space_invaders")
+"""Games on which Atari's κ was tuned to the end; the third in its ``kappa.toml``, Pong, was stopped, and left out."""
 FIRST = "minatar/first"
 """An earlier set of the runs of MinAtar's study: the same games, arms and seeds, and fewer frames."""
 EARLIER, EARLIER_FRAMES = "atari/first", 3_750_000
@@ -95,6 +97,25 @@ MEASURES = {
 def read(path: Path) -> list[Row]:
     """Read a table of the results; nothing where there is none."""
     return read_rows(path) if path.exists() else []
+
+
+def exported(study: str) -> Study:
+    """The export of a study.
+
+    Raises
+    ------
+    UserError
+        If its runs are not those of the study's scores: one of the two is older, or lacks a part.
+    """
+    folder, scored = RESULTS / study / "study", RESULTS / study / "scores.csv"
+    found = read_study(folder)
+    runs = set(found.runs.select("game", "arm", pl.col("seed").cast(pl.String)).iter_rows())
+    known = {(row["game"], row["arm"], row["seed"]) for row in read(scored)}
+    if odd := sorted(runs ^ known):
+        game, arm, seed = odd[0]
+        has, lacks = (folder, scored) if odd[0] in runs else (scored, folder)
+        raise UserError(f"'{lacks}' has no run of '{game}', arm '{arm}', seed {seed}, which '{has}' has; make it again")
+    return found
 
 
 def awaited(*paths: Path) -> str:
@@ -291,7 +312,7 @@ def moments(study: str, frames: Sequence[int]) -> str:
     if not known or not folder.exists():
         return awaited(RESULTS / study / "scores.csv", folder)
     chance = {row["game"]: row["random"] for row in known}
-    whole = read_study(folder)
+    whole = exported(study)
     lines = []
     for end in frames:
         ends = (
@@ -316,7 +337,7 @@ def twice(study: str, earlier: str) -> str:
     past, folder = read(RESULTS / earlier / "scores.csv"), RESULTS / study / "study"
     if not past or not folder.exists():
         return awaited(RESULTS / earlier / "scores.csv", folder)
-    whole = analyse(first_frames(read_study(folder), EARLIER_FRAMES), Options(replicates=100)).scores
+    whole = analyse(first_frames(exported(study), EARLIER_FRAMES), Options(replicates=100)).scores
     later = [{name: str(value) for name, value in row.items()} for row in whole.to_dicts()]
     (seed,) = {row["seed"] for row in past}
     lines = []
@@ -521,6 +542,8 @@ def tuned(study: str) -> str:
     if not folder.exists():
         return awaited(folder)
     found = analyse(read_study(folder), Options(replicates=100))
+    if sorted(found.games) != sorted(TUNED):
+        raise UserError(f"'{folder}' has the games {', '.join(found.games)}; it must have {', '.join(TUNED)}")
     if found.sweep is None:
         raise UserError(f"no penalty in '{folder}' has a grid of κ")
 

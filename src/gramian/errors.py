@@ -18,8 +18,8 @@ class WorkFailed(Exception):  # noqa: N818 - it names what happened
     """
 
 
-def unknown(what: str, value: str, choices: Iterable[str]) -> UserError:
-    """Error for a name that is not among ``choices``, with the nearest right one.
+def unknown(what: str, value: str, choices: Iterable[str], near: str = "") -> UserError:
+    """Error for a name that is not among ``choices``, with the nearest right one: ``near``, or else by its spelling.
 
     Examples
     --------
@@ -27,9 +27,12 @@ def unknown(what: str, value: str, choices: Iterable[str]) -> UserError:
     unknown game 'seaqest'; did you mean 'seaquest'?
     >>> print(unknown("arm", "xyz", ["dqn", "gram"]))
     unknown arm 'xyz'; choose from dqn, gram
+    >>> print(unknown("arm", "gram:0.2", ["gram:0.1", "gram:10.24"], near="gram:0.1"))
+    unknown arm 'gram:0.2'; did you mean 'gram:0.1'?
     """
     names = sorted(choices)
     lowered = {name.lower(): name for name in names}
-    near = get_close_matches(value.lower(), lowered, n=1)
-    advice = f"did you mean {lowered[near[0]]!r}?" if near else "choose from " + ", ".join(names)
+    spelled = [lowered[name] for name in get_close_matches(value.lower(), lowered, n=1)]
+    nearest = [near] if near else spelled
+    advice = f"did you mean {nearest[0]!r}?" if nearest else "choose from " + ", ".join(names)
     return UserError(f"unknown {what} {value!r}; {advice}")

@@ -10,8 +10,9 @@ import pytest
 import torch
 
 import gramian.__main__
+from gramian.deep import session
 from gramian.deep.arms import Arm
-from gramian.deep.logs import own_command
+from gramian.deep.logs import own_command, write_status
 from gramian.deep.session import pick_device, resume, train
 from gramian.deep.trainer import Trainer
 from gramian.errors import UserError, WorkFailed
@@ -229,6 +230,26 @@ def test_a_run_that_diverges_is_marked_and_the_others_are_those_of_a_calm_popula
             ours, theirs = (tmp_path / folder / run.name / name for folder in ("wild", "calm"))
             assert ours.read_bytes() == theirs.read_bytes()
     assert rows(tmp_path / "wild" / wild.runs[1].name / "metrics.csv")  # its numbers stay
+
+
+def test_the_logs_of_a_diverged_run_are_whole_when_its_status_says_so(tmp_path, monkeypatch):
+    calm = small(arms=[Arm("dqn")], seeds=[0, 1], max_grad_norm=0.0)
+    wild = replace(calm, runs=(calm.runs[0], replace(calm.runs[1], learning_rate=1e30)))
+    folder = tmp_path / "wild" / wild.runs[1].name
+    seen = []
+
+    def logged():
+        return [(folder / name).read_bytes() for name in ("episodes.csv", "metrics.csv", "representation.csv")]
+
+    def writing(where, state, *arguments):
+        if state == "diverged":
+            seen.append(logged())
+        write_status(where, state, *arguments)
+
+    monkeypatch.setattr(session, "write_status", writing)
+    train(wild, tmp_path / "wild")
+    assert len(seen) > 1  # the population went on without it
+    assert all(one == logged() for one in seen)
 
 
 def test_a_population_that_has_diverged_whole_ends(tmp_path):

@@ -228,7 +228,30 @@ def test_scores_at_earlier_moments_are_of_the_episodes_until_then(results, tmp_p
     assert found["`gram (0.082)` less `norm (matched)`"] == ["**−66.7 [−66.7,\u00a0−66.7]**", "0 [0,\u00a00]"]
 
 
-def test_a_grid_of_kappas_has_the_score_of_each_run_and_what_is_chosen(results, tmp_path):
+@pytest.mark.parametrize("lacks", ["study", "scores.csv"])
+@pytest.mark.parametrize("name", ["atari-moments", "atari-twice"])
+def test_a_table_of_other_runs_than_those_of_the_scores_is_not_made(results, name, lacks):
+    shutil.copytree(ROOT / "results" / "atari", results.RESULTS / "atari")
+    scores = results.RESULTS / "atari" / "scores.csv"
+    if lacks == "study":
+        shutil.rmtree(results.RESULTS / "atari" / "study" / "qbert-s2")
+    else:
+        scores.write_text("".join(row for row in scores.open() if not row.startswith("qbert,norm (matched),2,")))
+    message = rf"'.*{lacks}' has no run of 'qbert', arm '.*', seed 2, which '.*' has; make it again"
+    with pytest.raises(UserError, match=message):
+        results.tables()[name]()
+
+
+def test_a_grid_of_kappas_that_lacks_a_game_is_not_shown(results):
+    shutil.copytree(ROOT / "results" / "atari" / "kappa", results.RESULTS / "atari" / "kappa")
+    shutil.rmtree(results.RESULTS / "atari" / "kappa" / "breakout")
+    message = "has the games space_invaders; it must have breakout, space_invaders"
+    with pytest.raises(UserError, match=message):
+        results.tuned("atari")
+
+
+def test_a_grid_of_kappas_has_the_score_of_each_run_and_what_is_chosen(results, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "TUNED", ("qbert",))
     arms = {"dqn": 1.0, "gram:0.1": 2.0, "gram:1": 3.0, "gram:10": 1.5}
     lines = ["arm,game,seed,frames,return"]
     for arm, score in arms.items():  # by area the smallest κ, which is as good from the beginning, is the best
@@ -285,6 +308,8 @@ def test_runs_that_were_made_twice_are_compared_at_the_frames_of_the_first_time(
         lines += [f"{arm},asterix,2,{frames},{score}" for frames in range(1_000, 101_000, 1_000)]
         lines += [f"{arm},asterix,2,{frames},1" for frames in range(101_000, 201_000, 1_000)]
         lines += [f"{arm},asterix,0,{frames},7" for frames in range(1_000, 201_000, 1_000)]
+    known = ["game,arm,seed", *(f"asterix,{arm},{seed}" for arm in arms for seed in (0, 2))]
+    (results.RESULTS / "atari" / "scores.csv").write_text("\n".join(known) + "\n")
     (tmp_path / "theirs.csv").write_text("\n".join(lines) + "\n")
     write_import(tmp_path / "theirs.csv", results.RESULTS / "atari" / "study")
     found = columns(results.twice("atari", "atari/first"))

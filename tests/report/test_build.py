@@ -1,5 +1,6 @@
 import re
 import xml.etree.ElementTree as ET
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,8 @@ from gramian.report.earlier import LIST
 from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
+from tests.study.studies import planned_part
+from tests.study.test_choosing import invent, peaked, tuning
 
 FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "differences", "feature-norm",
            "feature-cross", "feature-std", "grad-norm-body", "grad-norm-head", "td-error", "sparsity",
@@ -221,6 +224,18 @@ def test_a_report_that_mixes_presets_says_so_on_the_terminal_and_on_the_page(tmp
         f"gramian: {said[:-1]}; name the folder of one study, unless that is meant"
     )
     assert said in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_cells_that_are_in_no_part_of_the_study_are_said_on_the_terminal(tmp_path, capsys):
+    text = tuning(("breakout", "freeway", "asterix"), ("seaquest",))
+    for game in ("breakout", "freeway"):
+        invent(tmp_path / game, text, peaked, plan=partial(planned_part, games=[f"minatar/{game}"]))
+    assert report_command(ReportOptions(folder=tmp_path, out=tmp_path / "report", replicates=100)) == 0
+    said = "in no part of the study: minatar/asterix (seeds 100, 101)"
+    assert capsys.readouterr().err.splitlines()[0] == f"gramian: {said}"
+    invent(tmp_path / "asterix", text, peaked, plan=partial(planned_part, games=["minatar/asterix"]))
+    assert report_command(ReportOptions(folder=tmp_path, out=tmp_path / "report", replicates=100)) == 0
+    assert "no part" not in capsys.readouterr().err
 
 
 def test_a_report_on_points_does_not_speak_of_the_last_100_episodes(tmp_path):

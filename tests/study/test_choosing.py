@@ -12,6 +12,7 @@ import pytest
 from gramian.cli import main
 from gramian.errors import UserError
 from gramian.report.analysis import Options, analyse
+from gramian.study import write_export
 from gramian.study.choosing import Tuning, evaluation_study
 from gramian.study.plan import POPULATIONS
 from gramian.study.spec import parse_study
@@ -168,6 +169,59 @@ def test_a_study_that_is_not_done_is_refused(folds):
     status.write_text('{"state": "running", "agent_steps": 5, "reason": ""}')
     with pytest.raises(UserError, match=r"run 'minatar-breakout-gram-k1.0-s100' in .* is running; finish the study"):
         evaluation_study(folds)
+
+
+def refused(folders, tmp_path, capsys):
+    """The line in which ``choose`` refuses; nothing is written."""
+    assert main(["study", "choose", *map(str, folders), "--out", str(tmp_path / "out.toml")]) == 2
+    assert not (tmp_path / "out.toml").exists()
+    (line,) = capsys.readouterr().err.splitlines()
+    return line
+
+
+@pytest.mark.parametrize("name", ["episodes.csv", "metrics.csv"])
+def test_a_damaged_log_is_refused_by_choose_as_by_report_and_export(folds, name, tmp_path, capsys):
+    (log,) = folds[0].rglob(f"minatar-breakout-gram-k1.0-s100/{name}")
+    log.write_text(log.read_text()[:-2])
+    line = refused(folds, tmp_path, capsys)
+    complaint = f"of the table '{log}' does not end with a newline, as if it were cut off"
+    assert complaint in line
+    for command in ("report", "export"):
+        assert main(["study", command, str(folds[0]), "--out", str(tmp_path / command)]) == 2
+        assert capsys.readouterr().err == f"{line}\n"
+        assert not (tmp_path / command).exists()
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_run_without_feature_norms_is_refused_and_its_kappa_not_left_out(folds, exported, tmp_path, capsys):
+    (log,) = folds[1].rglob("minatar-asterix-norm-k1.0-s100/metrics.csv")
+    log.write_text("frames,feature_norm\n")
+    if exported:
+        write_export(folds[1], tmp_path / "exported")
+        folds[1] = tmp_path / "exported"
+    line = refused(folds, tmp_path, capsys)
+    said = f"gramian: run 'minatar-asterix-norm-k1.0-s100' in '{folds[1]}' has logged no feature norms: "
+    assert line.startswith(said)
+    assert main(["study", "match", str(folds[1]), "--arm", "gram:1"]) == 2
+    assert capsys.readouterr().err == f"{line}\n"
+
+
+def test_a_run_that_is_done_without_episodes_is_refused(folds, tmp_path, capsys):
+    (log,) = folds[0].rglob("minatar-breakout-gram-k1.0-s100/episodes.csv")
+    log.write_text("frames,raw_return\n")
+    said = f"run 'minatar-breakout-gram-k1.0-s100' in '{folds[0]}' is done and has no episodes to be scored by"
+    assert refused(folds, tmp_path, capsys) == f"gramian: {said}"
+
+
+@pytest.mark.parametrize("exported", [False, True])
+def test_a_run_may_diverge_before_its_first_episode_ends(exported, tmp_path):
+    bad = "minatar-breakout-gram-k1.0-s100"
+    invent(tmp_path / "a", tuning(*FOLDS), peaked, norms, diverged=(bad,))
+    (log,) = (tmp_path / "a").rglob(f"{bad}/episodes.csv")
+    log.write_text("frames,raw_return\n")
+    if exported:
+        write_export(tmp_path / "a", tmp_path / "exported")
+    assert Tuning(tmp_path / ("exported" if exported else "a")).choices[0].penalty == "gram"
 
 
 def test_studies_that_judge_the_same_game_are_refused(folds):

@@ -19,6 +19,7 @@ from gramian.representation.tables import read_correlation, read_curves, read_dy
 from gramian.study import write_export
 from gramian.study.choosing import evaluation_study
 from gramian.study.export import LOCK, STAGED, without_folders
+from gramian.study.heads import REST, read_head
 from gramian.study.horizon import first_frames
 from gramian.study.plan import PLAN, POPULATIONS, STUDY
 from gramian.study.rule import WINDOW_EPISODES
@@ -34,6 +35,7 @@ GRID = "".join(
     for kind, kappas in (("norm", "kappas = [0.01, 1]"), ("dqn", ""), ("gram", "kappas = [0.01, 1]"))
 )
 RESULTS = Path(__file__).parents[2] / "results"
+COMMITTED = [RESULTS / name for name in ("minatar/study", "atari/study", "atari/kappa")]
 TABLES = {EXPORT, "runs.parquet", "episodes.parquet", "metrics.parquet", "held_out.parquet"}
 
 
@@ -260,8 +262,12 @@ def damage(name, change):
         (damage(EXPORT, lambda _: b"[]"), r"'.*export\.json' is damaged \(.*\); export the study again"),
         (damage("episodes.parquet", lambda data: data[:-9]),
          r"'.*episodes\.parquet' is damaged \(it is not what was written\); export the study again"),
-        (damage("analysis/curves.parquet", lambda data: data[:-9]), r"cannot read '.*curves\.parquet': .*"),
-        (damage("analysis/correlation/cartpole-dqn-s0.parquet", lambda _: b"?"), r"cannot read '.*s0\.parquet': .*"),
+        (damage(EXPORT, lambda data: data.replace(b'"n_step": 1', b'"n_step": 2')),
+         r"'.*export\.json' is damaged \(it is not what was written\); export the study again"),
+        *((damage(name, lambda data: data + b"?"), rf"'.*{name}' is damaged \(it is not what was written\); .*")
+          for name in (PLAN, STUDY, "populations/p000.attempts.jsonl", "analysis/measures.csv", "analysis/summary.md",
+                       "analysis/curves.parquet", "analysis/correlation/cartpole-dqn-s0.parquet")),
+        (damage(STUDY, lambda _: b""), r"'.*study\.toml' is damaged \(it is not what was written\); .*"),
     ],
 )  # fmt: skip
 def test_an_export_that_is_damaged_or_newer_is_refused_in_one_line(exported, spoil, message, tmp_path, capsys):
@@ -270,6 +276,48 @@ def test_an_export_that_is_damaged_or_newer_is_refused_in_one_line(exported, spo
     assert main(["study", "report", str(tmp_path / "export"), "--out", str(tmp_path / "report")]) == 2
     assert re.fullmatch(f"gramian: {message}\n", capsys.readouterr().err)
     assert not (tmp_path / "report").exists()
+
+
+def write_older_head(path, **changes):
+    """The head as earlier versions wrote it: of the files beside the tables no hash, or not even a name."""
+    head = json.loads(path.read_text())
+    path.write_text(
+        json.dumps({key: value for key, value in head.items() if key not in ("beside", "sha256")} | changes)
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, {"beside": [PLAN, STUDY, "populations/p000.attempts.jsonl"]}])
+def test_an_export_of_an_earlier_version_is_read(trained, exported, changes, tmp_path):
+    shutil.copytree(exported, tmp_path / "export")
+    write_older_head(tmp_path / "export" / EXPORT, **changes)
+    assert_same(tmp_path / "export", trained)
+    write_export(tmp_path / "export", tmp_path / "again")
+    for path in exported.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(exported)).read_bytes(), path
+
+
+def test_every_file_of_an_export_has_its_hash(trained, exported, parts, tmp_path):
+    shutil.copytree(parts, tmp_path / "study")
+    shutil.copytree(trained / "analysis", tmp_path / "study" / "analysis")
+    planned(tmp_path / "study" / "s2", tiny().replace("[0, 1]", "[2]"))
+    (tmp_path / "study" / "s2" / POPULATIONS).mkdir()  # a part none of whose runs has begun
+    write_export(tmp_path / "study", tmp_path / "out")
+    for folder in (exported, tmp_path / "out", *COMMITTED):
+        heads = [path for name in (EXPORT, REST) for path in folder.rglob(name)]
+        covered = {path.parent / name for path in heads for key in ("files", "beside") for name in read_head(path)[key]}
+        assert covered | set(heads) == {path for path in folder.rglob("*") if path.is_file()}
+
+
+def test_what_lies_in_no_part_of_an_export_is_checked_too(trained, parts, tmp_path, capsys):
+    shutil.copytree(parts, tmp_path / "study")
+    shutil.copytree(trained / "analysis", tmp_path / "study" / "analysis")
+    write_export(tmp_path / "study", tmp_path / "out")
+    damaged = tmp_path / "out" / "analysis" / "measures.csv"
+    damaged.write_text(damaged.read_text().replace("0", "1"))
+    assert main(["study", "report", str(tmp_path / "out"), "--out", str(tmp_path / "report")]) == 2
+    said = f"'{damaged}' is damaged (it is not what was written); export the study again"
+    assert capsys.readouterr().err == f"gramian: {said}\n"
 
 
 def missing(folder, name):
@@ -282,15 +330,16 @@ KNOWN = [*sorted(TABLES), PLAN, STUDY]
 
 @pytest.mark.parametrize(
     ("name", "old"),
-    [*((name, False) for name in (*KNOWN, "populations/p000.attempts.jsonl")), *((name, True) for name in KNOWN)],
+    [
+        *((name, False) for name in (*KNOWN, "populations/p000.attempts.jsonl", "analysis/dynamics.parquet")),
+        *((name, True) for name in KNOWN),
+    ],
 )
 def test_a_file_that_an_export_lacks_is_named_by_report_status_and_match(exported, name, old, tmp_path, capsys):
     folder = tmp_path / "export"
     shutil.copytree(exported, folder)
     if old:
-        head = json.loads((folder / EXPORT).read_text())
-        del head["beside"]
-        (folder / EXPORT).write_text(json.dumps(head))
+        write_older_head(folder / EXPORT)
     (folder / name).unlink()
     report = tmp_path / "report"
     for words in (["report", str(folder), "--out", str(report)], ["status", str(folder)]):
@@ -345,6 +394,24 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(trained, tmp_path
         assert not out.parent.exists()
     assert [path.name for path in (tmp_path / "full").iterdir()] == ["mine.txt"]
     assert not (trained / "export").exists()
+
+
+def test_a_run_that_is_done_without_episodes_is_not_exported(tmp_path, capsys):
+    run = make_run(tmp_path / "study" / "run", status={"state": "done", "agent_steps": 9, "reason": ""})
+    assert main(["study", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 2
+    said = f"'{run}' is done and has no episodes; train the run again, or leave it out"
+    assert capsys.readouterr().err == f"gramian: {said}\n"
+    assert not (tmp_path / "out").exists()
+    (run / "status.json").write_text('{"state": "diverged", "agent_steps": 9, "reason": "not finite at update 3"}')
+    assert main(["study", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_run_whose_status_names_no_state_is_not_exported(tmp_path, capsys):
+    run = make_run(tmp_path / "study" / "run", status={})
+    assert main(["study", "export", str(tmp_path / "study"), "--out", str(tmp_path / "out")]) == 2
+    said = f"'{run / 'status.json'}' names no state; it is not the status of a run"
+    assert capsys.readouterr().err == f"gramian: {said}\n"
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_an_export_that_was_stopped_has_left_is_not_read_and_gives_way(trained, exported, tmp_path, capsys):

@@ -56,6 +56,27 @@ def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
         match(WholeStudy(tmp_path / "study"), "gram:2")
 
 
+@pytest.mark.parametrize(
+    ("arm", "advice"),
+    [
+        ("gram:0.2", "'gram:0.2'; did you mean 'gram:0.1'?"),
+        ("gram:9", "'gram:9.0'; did you mean 'gram:10.24'?"),
+        ("gram:0.2:uncentered", "'gram:0.2:uncentered'; did you mean 'gram:1.0:uncentered'?"),
+        ("l2:10", "'l2:10.0'; did you mean 'l2:3.0'?"),
+        ("norm:1", "'norm:1.0'; choose from dqn, gram:0.1, gram:1.0:uncentered, gram:10.24, l2:3.0"),
+        ("gram:0", "'gram:0.0'; did you mean 'gram:0.1'?"),
+    ],
+)
+def test_of_an_arm_that_the_study_lacks_that_of_the_nearest_kappa_is_named(arm, advice, tmp_path, capsys):
+    grid = (
+        '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "gram"\nkappas = [0.1, 10.24]\n'
+        '[[arms]]\nkind = "gram"\nkappa = 1\ncentered = false\n[[arms]]\nkind = "l2"\nkappa = 3\n'
+    )
+    planned(tmp_path, tiny(arms=grid))
+    assert main(["study", "match", str(tmp_path), "--arm", arm]) == 2
+    assert capsys.readouterr().err == f"gramian: unknown arm of this study {advice}\n"
+
+
 def test_the_command_says_which_mean_it_takes_and_prints_a_line_for_each_penalty(tmp_path, capsys):
     study = tmp_path / "study"
     plan = planned(study, tiny(arms=GRID))
@@ -132,6 +153,28 @@ def test_different_studies_in_one_folder_are_refused(tmp_path, capsys):
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
     said = f"gramian: '{tmp_path / 'a'}' and '{tmp_path / 'b'}' hold different studies; name one of them\n"
     assert capsys.readouterr().err == said
+
+
+def test_a_damaged_log_of_a_run_that_is_done_is_refused_in_one_line(tmp_path, capsys):
+    plan = planned(tmp_path / "study", tiny(arms=GRID))
+    invented(tmp_path / "study", plan, norm_of)
+    log = tmp_path / "study" / POPULATIONS / "p000" / plan.populations[0].runs[0].name / "metrics.csv"
+    whole = log.read_text()
+    for text, complaint in (
+        (whole[:-3], f"line 5 of the table '{log}' does not end with a newline, as if it were cut off; "),
+        (whole + "1\n", f"line 6 of the table '{log}' has 1 field, where the heading has 2; "),
+        (whole + "1,\n", f"line 6 of the table '{log}' has '' for feature_norm, which is no number; "),
+        ("frames\n1\n", f"the table '{log}' has no column feature_norm; it has frames"),
+        ("", f"the table '{log}' has no column feature_norm; it has none"),
+    ):
+        log.write_text(text)
+        assert main(["study", "match", str(tmp_path / "study"), "--arm", "gram:1"]) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"gramian: {complaint}")
+        assert said.count("\n") == 1
+    log.unlink()
+    assert main(["study", "match", str(tmp_path / "study"), "--arm", "gram:1"]) == 2
+    assert capsys.readouterr().err == f"gramian: cannot read the table '{log}': no such file or directory\n"
 
 
 def test_a_folder_without_a_study_is_refused(tmp_path, capsys):

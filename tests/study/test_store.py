@@ -93,6 +93,31 @@ def test_a_line_that_is_still_being_written_is_left_aside(tmp_path):
     assert read_study(tmp_path).episodes["return"].to_list() == [-20.5]
 
 
+CUT = [
+    ("episodes.csv", HEADER + "400,0,0,-20.5\n800,0,1,3.0,1.0,100,1\n", "line 2 of .*episodes.csv' has 4 fields"),
+    ("episodes.csv", HEADER + "400,0,0,-2.0,-1.0,9,0\n800,0,1,3", "line 3 of .*episodes.csv' does not end with a newl"),
+    ("metrics.csv", "frames,q\n100,0.5\n200,\n", "line 3 of .*metrics.csv' has '' for q, which is no number"),
+    ("representation.csv", "frames,q\n100,0.5\n200", "line 3 of .*representation.csv' does not end with a newline"),
+]
+
+
+@pytest.mark.parametrize("state", ["done", "diverged"])
+@pytest.mark.parametrize(("name", "text", "message"), CUT)
+def test_a_damaged_log_of_a_run_that_has_ended_is_refused_with_its_line(tmp_path, name, text, message, state):
+    run = make_run(tmp_path / "run", status={"state": state, "agent_steps": 200, "reason": ""})
+    (run / name).write_text(text)
+    with pytest.raises(UserError, match=message):
+        read_study(tmp_path)
+
+
+@pytest.mark.parametrize("state", ["running", "interrupted", "failed"])
+def test_the_log_of_a_run_that_has_not_ended_may_end_anywhere(tmp_path, state):
+    run = make_run(tmp_path / "run", status={"state": state, "agent_steps": 200, "reason": ""})
+    for name, text, _ in CUT:
+        (run / name).write_text(text)
+    assert read_study(tmp_path).metrics["q"].to_list() == [0.5, None]
+
+
 def test_a_run_that_has_only_been_configured_is_planned_and_has_no_episodes(tmp_path):
     make_run(tmp_path / "run", episodes=None)
     study = read_study(tmp_path)
@@ -148,6 +173,8 @@ def test_runs_of_a_real_training_are_read(tmp_path):
         (lambda folder: make_run(folder / "run", episodes=HEADER + "x,0,0,1.0,1.0,1,0\n"), "is not a CSV table"),
         (lambda folder: (make_run(folder / "run") / "status.json").write_text("{"), "cannot read"),
         (lambda folder: (make_run(folder / "run") / "status.json").write_text("[]"), "is not the status of a run"),
+        (lambda folder: make_run(folder / "run", status={}), "'.*status.json' names no state; it is not the status"),
+        (lambda folder: make_run(folder / "run", status={"state": 1}), "'.*status.json' names no state"),
         (lambda folder: make_run(folder / "run", seed='"x"'), "seed in '.*' is 'x'; it must be a whole number"),
     ],
 )

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.stats
 
 from gramian.claims.number import Number
-from gramian.claims.tables import Row, Tables
+from gramian.claims.tables import Tables
+from gramian.csv_tables import Row
 from gramian.errors import UserError, unknown
 from gramian.report import reference, statistics
 

@@ -15,7 +15,8 @@ from typing import Literal, Protocol
 
 from gramian.claims.number import Number, count, shown
 from gramian.claims.quantities import Quantity
-from gramian.claims.tables import MissingNumberError, MissingRowsError, Row, Tables
+from gramian.claims.tables import MissingNumberError, MissingRowsError, Tables
+from gramian.csv_tables import Row
 from gramian.errors import UserError
 
 Verdict = Literal[

@@ -1,15 +1,11 @@
 """The tables that verdicts stand on, and rows chosen from them."""
 
-import csv
-import io
 import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from gramian.claims.number import count
+from gramian.csv_tables import Row, read_rows
 from gramian.errors import UserError
-
-Row = dict[str, str]
 
 
 class MissingTableError(UserError):
@@ -22,52 +18,6 @@ class MissingRowsError(UserError):
 
 class MissingNumberError(UserError):
     """A field that a verdict takes and that holds no number, or a number without the interval that it takes."""
-
-
-def read_rows(path: Path) -> list[Row]:
-    r"""The rows of a CSV table by their columns; empty lines are none.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read, or is damaged: its last line has no end, so that it may be cut off in the middle of a
-        number, or a row has not as many fields as the heading.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "scores.csv"
-    >>> _ = path.write_text("arm,score\ndqn,1.5\n")
-    >>> read_rows(path)
-    [{'arm': 'dqn', 'score': '1.5'}]
-    >>> _ = path.write_text("arm,score\ndqn,1.")
-    >>> read_rows(path)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    gramian.errors.UserError: line 2 of the table '...scores.csv' does not end with a newline, ...
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read the table '{path}': {(error.strerror or str(error)).lower()}") from error
-    if data and not data.endswith(b"\n"):
-        raise _damaged(path, data.count(b"\n") + 1, "does not end with a newline, as if it were cut off")
-    try:
-        reader = csv.reader(io.StringIO(data.decode("utf-8"), newline=""), strict=True)
-        lines = [(reader.line_num, fields) for fields in reader if fields]
-    except UnicodeDecodeError as error:
-        raise _damaged(path, data[: error.start].count(b"\n") + 1, "is no text in UTF-8") from error
-    except csv.Error as error:
-        raise _damaged(path, reader.line_num, f"is no row of a CSV table ({error})") from error
-    heading = lines[0][1] if lines else []
-    for line, fields in lines:
-        if len(fields) != len(heading):
-            raise _damaged(path, line, f"has {count(len(fields), 'fields')}, where the heading has {len(heading)}")
-    return [dict(zip(heading, fields, strict=True)) for _, fields in lines[1:]]
-
-
-def _damaged(path: Path, line: int, how: str) -> UserError:
-    return UserError(f"line {line} of the table '{path}' {how}; the table is damaged: make it again")
 
 
 class Tables:

@@ -432,6 +432,7 @@ class _Session:
             if update >= 0 and run not in self.diverged:
                 self.diverged[run] = update
                 self.display.state(run, f"diverged at update {update:,}")
+                self.logs[run].flush()  # nothing is added from here on: a run that has ended has whole logs
                 self._write_status(run, "running")
 
     def _representation(self) -> None:

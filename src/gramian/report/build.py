@@ -21,7 +21,8 @@ from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures
 from gramian.representation.tables import read_dynamics
 from gramian.study.horizon import first_frames
-from gramian.study.store import read_planned, read_study
+from gramian.study.parts import cells_text
+from gramian.study.store import IN_NO_PART, read_planned, read_study
 
 
 def build(
@@ -55,8 +56,8 @@ def build(
     small
         Whether the page is without scripts, its figures as pictures in it.
     warn
-        Told, in a line each, what may not have been meant: runs of different presets in one report, or an analysis
-        that is not where it is looked for.
+        Told, in a line each, what may not have been meant: cells that are in no part of the study, runs of different
+        presets in one report, or an analysis that is not where it is looked for.
 
     Returns
     -------
@@ -90,6 +91,8 @@ def build(
     analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
     cells = set(study.runs.select("game", "arm").iter_rows())
     representation = None if analyzed is None else read_representation(analyzed, cells)
+    if left := analysis.missing.filter(run="", reason=IN_NO_PART).select("game", "arm", "seed").rows():
+        warn(f"{IN_NO_PART}: {cells_text(left)}")
     if mixed := about_presets(study):
         warn(f"{mixed.removesuffix('.')}; name the folder of one study, unless that is meant")
     if analyzed is None and (nearby := analyses_nearby(Path(folder))):

@@ -26,8 +26,8 @@ from gramian.study.norms import matched_kappa, penalty_of
 from gramian.study.parts import cells_text
 from gramian.study.plan import STUDY
 from gramian.study.rule import Array
+from gramian.study.states import SETTLED
 from gramian.study.whole import WholeStudy
-from gramian.study.work import SETTLED
 
 MATCHED = "norm"
 """The penalty that is also judged at the κ of ``gram``'s feature norm: it shrinks features and does nothing else."""
@@ -123,7 +123,9 @@ class Tuning:
             at = seeds.index(run.seed), self.games.index(run.game.name)
             if state == "diverged":
                 diverged.append((str(run.arm), *at))
-            elif len(returns):
+            elif not len(returns):
+                raise UserError(f"run '{run.name}' in '{logged.folder}' is done and has no episodes to be scored by")
+            else:
                 finals[str(run.arm)][at] = returns[-rule.WINDOW_EPISODES :].mean()
         for name, seed, game in diverged:
             finals[name][seed, game] = _random_score(self.games[game], random[self.games[game]])

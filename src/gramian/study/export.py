@@ -21,6 +21,7 @@ from gramian.errors import UserError, WorkFailed
 from gramian.files import EXPORT, locked, output_folder, plan_paths, replace_text
 from gramian.representation import tables
 from gramian.representation.series import first_measured
+from gramian.study.heads import REST, write_head
 from gramian.study.packed import LOGS, Notes, write_packed
 from gramian.study.store import Study, read_planned, read_study
 
@@ -54,7 +55,8 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     Raises
     ------
     UserError
-        If there is no run, if two have the same name, or if ``out`` is not empty or lies in the study.
+        If there is no run, if two have the same name, if one is done without any episode, or if ``out`` is not empty or
+        lies in the study.
 
     Examples
     --------
@@ -84,18 +86,20 @@ def write_export(study: str | Path, out: str | Path) -> Study:
         locked(Path(own) / LOCK),
     ):
         staged = output_folder(Path(own) / "study")
-        written = [
-            path for plan in plans for path in _write_plan(output_folder(staged / plan.parent.relative_to(root)), plan)
-        ]
-        beside = _by_head([path.relative_to(staged) for path in written], list(parts))
-        for place, part in parts.items():
-            _write_part(output_folder(staged / place), part, root / place, beside[place])
+        for plan in plans:
+            _write_plan(output_folder(staged / plan.parent.relative_to(root)), plan)
         if analyzed:
             _write_analysis(output_folder(staged / ANALYSIS), root / ANALYSIS)
+        written = sorted(path.relative_to(staged) for path in staged.rglob("*") if path.is_file())
+        beside = _by_head(written, [Path(), *parts])
+        for place, part in parts.items():
+            _write_part(output_folder(staged / place), part, root / place, beside.pop(place))
+        if rest := beside.get(Path()):
+            write_head(staged / REST, tables=[], beside=rest)
         if not _same(read_study(staged), whole, staged, root):
             raise WorkFailed(f"the export of '{root}' is not read back as it was written; nothing is left of it")
         # the heads last: where they are, everything is
-        for path in sorted(staged.iterdir(), key=lambda path: path.name == EXPORT):
+        for path in sorted(staged.iterdir(), key=lambda path: path.name in (EXPORT, REST)):
             path.rename(folder / path.name)
     return whole
 
@@ -137,6 +141,10 @@ def _check(study: Study, root: Path, out: Path) -> None:
     if study.episodes["frames"].null_count():
         run = study.episodes.filter(pl.col("frames").is_null())["run"][0]
         raise UserError(f"an episode of run {run!r} has no frames; its log is damaged")
+    logged = study.episodes["run"].unique().to_list()
+    silent = study.runs.filter(pl.col("state") == "done", ~pl.col("run").is_in(logged))
+    if silent.height:
+        raise UserError(f"'{silent['folder'][0]}' is done and has no episodes; train the run again, or leave it out")
 
 
 def _without_folders(study: Study) -> Study:
@@ -204,7 +212,7 @@ def _rows(study: Study, rows: Sequence[int]) -> Study:
 
 
 def _by_head(files: Sequence[Path], places: Sequence[Path]) -> dict[Path, list[str]]:
-    """The names of files as seen from the nearest of the heads above each.
+    """The names of files as seen from the nearest of the places of heads above each; the root is one of them.
 
     Examples
     --------
@@ -213,10 +221,8 @@ def _by_head(files: Sequence[Path], places: Sequence[Path]) -> dict[Path, list[s
     """
     found: dict[Path, list[str]] = {place: [] for place in places}
     for file in files:
-        above = [place for place in places if file.is_relative_to(place)]
-        if above:  # else a plan none of whose runs has begun
-            nearest = max(above, key=lambda place: len(place.parts))
-            found[nearest].append(file.relative_to(nearest).as_posix())
+        nearest = max((place for place in places if file.is_relative_to(place)), key=lambda place: len(place.parts))
+        found[nearest].append(file.relative_to(nearest).as_posix())
     return found
 
 
@@ -227,24 +233,20 @@ def _write_part(folder: Path, part: Study, place: Path, beside: Sequence[str]) -
     write_packed(folder, runs, {name: getattr(part, name) for name in LOGS}, notes, beside)
 
 
-def _write_plan(folder: Path, plan: Path) -> list[Path]:
+def _write_plan(folder: Path, plan: Path) -> None:
     """The plan, the study and, of each population, what its processes said, as they are but for the machine's name."""
     text = plan.read_text(encoding="utf-8")
-    written = []
     for path in (plan, plan.parent / "study.toml"):
         if path.exists():
             replace_text(folder / path.name, path.read_text(encoding="utf-8"))
-            written.append(folder / path.name)
     if not (plan.parent / "populations").is_dir():
-        return written
+        return
     populations = output_folder(folder / "populations")
     for population in json.loads(text)["populations"]:
         name = f"{_file_name(str(population['id']), plan)}.attempts.jsonl"
         said = plan.parent / "populations" / name
         lines = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
         replace_text(populations / name, "".join(f"{_anonymous(line)}\n" for line in lines))
-        written.append(populations / name)
-    return written
 
 
 def _file_name(name: str, where: Path) -> str:

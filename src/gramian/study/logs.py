@@ -3,11 +3,12 @@
 Run folders are read without polars, as on the machine where a study was trained; an export needs it.
 """
 
-import csv
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gramian.csv_tables import read_numbers
 from gramian.errors import UserError
 from gramian.files import EXPORT
 from gramian.study.plan import POPULATIONS, Population
@@ -23,7 +24,7 @@ State = tuple[str, int, str]
 
 
 class FolderLogs:
-    """Of the run folders of a study."""
+    """Of the run folders of a study. What is read of a log is of runs that have come to their end, so all of it."""
 
     def __init__(self, study: Path) -> None:
         self._study = study
@@ -34,20 +35,19 @@ class FolderLogs:
 
     def feature_norms(self, population: Population, run: str) -> list[float]:
         """The mean feature norms that a run has logged."""
-        return [float(row["feature_norm"]) for row in self._rows(population, run, "metrics.csv")]
+        return [norm for (norm,) in self._numbers(population, run, "metrics.csv", ["feature_norm"])]
 
     def episodes(self, population: Population, run: str) -> list[tuple[float, float]]:
         """Frames and return of each episode of a run."""
-        rows = self._rows(population, run, "episodes.csv")
-        return [(float(row["frames"]), float(row["raw_return"])) for row in rows]
+        rows = self._numbers(population, run, "episodes.csv", ["frames", "raw_return"])
+        return [(frames, value) for frames, value in rows]
 
-    def _rows(self, population: Population, run: str, name: str) -> list[dict[str, str]]:
-        with (self._study / POPULATIONS / population.id / run / name).open(encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file))
+    def _numbers(self, population: Population, run: str, name: str, columns: Sequence[str]) -> list[list[float]]:
+        return read_numbers(self._study / POPULATIONS / population.id / run / name, columns)
 
 
 class ExportLogs:
-    """Of an export; each table is read when it is asked for."""
+    """Of an export, in which no two runs have the same name; each table is read when it is asked for."""
 
     def __init__(self, packed: "Packed") -> None:
         self._packed = packed
@@ -59,22 +59,20 @@ class ExportLogs:
         state, agent_steps, reason = found
         return ("unknown", 0, UNREADABLE) if agent_steps is None else (state, agent_steps, reason)
 
-    def feature_norms(self, population: Population, run: str) -> list[float]:
+    def feature_norms(self, _population: Population, run: str) -> list[float]:
         """The mean feature norms that a run has logged."""
-        own = self._own(self._metrics, population, run)
+        if (own := self._metrics.get(run)) is None:
+            return []
         if "feature_norm" not in own.columns:
             raise UserError(f"run '{run}' in '{self._packed.folder}' has no log of its feature norms")
         return [float(norm) for norm in own["feature_norm"].drop_nulls()]
 
-    def episodes(self, population: Population, run: str) -> list[tuple[float, float]]:
+    def episodes(self, _population: Population, run: str) -> list[tuple[float, float]]:
         """Frames and return of each episode of a run."""
-        own = self._own(self._episodes, population, run).select("frames", "return").drop_nulls()
-        return [(float(frames), float(value)) for frames, value in own.iter_rows()]
-
-    def _own(self, logs: "dict[str, pl.DataFrame]", population: Population, run: str) -> "pl.DataFrame":
-        if run not in logs:
-            raise UserError(f"run '{run}' of population {population.id} in '{self._packed.folder}' has no logs")
-        return logs[run]
+        if (own := self._episodes.get(run)) is None:
+            return []
+        rows = own.select("frames", "return").drop_nulls()
+        return [(float(frames), float(value)) for frames, value in rows.iter_rows()]
 
     @cached_property
     def _states(self) -> dict[str, list[Any]]:

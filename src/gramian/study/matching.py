@@ -70,7 +70,7 @@ def match(study: WholeStudy, arm: str, games: Collection[str] | None = None) -> 
     wanted = parse_arm(arm, study.plan.settings.kappa)
     arms = {run.spec.arm for run in study.runs}
     if wanted not in arms:
-        raise unknown("arm of this study", str(wanted), map(str, arms))
+        raise unknown("arm of this study", str(wanted), map(str, arms), _nearest(wanted, arms))
     norms = feature_norms(study, games)
     if wanted not in norms:
         raise UserError(f"arm '{wanted}' has runs in '{study.folder}' that are not done; finish them first")
@@ -80,6 +80,14 @@ def match(study: WholeStudy, arm: str, games: Collection[str] | None = None) -> 
         if other.kappa > 0 and penalty != penalty_of(str(wanted)):
             grids.setdefault(penalty, {})[other.kappa] = norm
     return norms[wanted], [_match(penalty, grid, norms[wanted]) for penalty, grid in grids.items()]
+
+
+def _nearest(wanted: Arm, arms: Collection[Arm]) -> str:
+    """The arm of the same penalty whose κ is nearest, by ratio; empty where there is none."""
+    alike = [arm for arm in arms if penalty_of(str(arm)) == penalty_of(str(wanted)) and arm.kappa > 0]
+    if not alike or wanted.kappa <= 0:
+        return ""
+    return str(min(alike, key=lambda arm: (abs(math.log(arm.kappa / wanted.kappa)), arm.kappa)))
 
 
 def _match(penalty: str, grid: dict[float, float], wanted: float) -> Match:

@@ -2,7 +2,7 @@
 
 | file | content |
 | --- | --- |
-| ``export.json`` | format, SHA-256 of each table, names of the files beside them, settings and provenance of the runs |
+| ``export.json`` | format, SHA-256 of each table, of the files beside them and of itself, settings and provenance |
 | ``runs.parquet`` | a row for each run, with the places of its settings and its provenance in the head |
 | ``episodes.parquet`` | place of the run in ``runs``, frames since the episode before, return |
 | ``metrics.parquet``, ``held_out.parquet`` | place of the run in ``runs``, and the columns of its logs |
@@ -10,7 +10,6 @@
 Running frames grow and do not compress; the lengths of episodes do. Game, arm and seed of a row are those of its run.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,10 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from gramian.errors import UserError
-from gramian.files import EXPORT, replace_text
+from gramian.files import EXPORT
 from gramian.parquet import read_table, write_table
-from gramian.study.heads import BESIDE, FORMAT, SUFFIX, TABLES, read_head
+from gramian.study.heads import SUFFIX, TABLES, check_file, damaged, read_head, write_head
 
 LOGS = TABLES[1:]
 CELL = ("run", "game", "arm", "seed")
@@ -68,7 +66,7 @@ def write_packed(
     >>> packed.notes("settings"), packed.notes("provenance")
     ({'a': {'n_step': 1}, 'b': {'n_step': 1}}, {})
     """
-    head: dict[str, Any] = {"format": FORMAT, "runs": runs.height, "files": {}, BESIDE: list(beside)}
+    head: dict[str, Any] = {"runs": runs.height}
     places = pl.DataFrame({"run": runs["run"], PLACE: pl.Series(range(runs.height), dtype=pl.Int64)})
     tables = {"runs": runs}
     for name in NOTES:
@@ -84,10 +82,8 @@ def write_packed(
         PLACE, length=pl.col("frames") - pl.col("frames").shift(1).over(PLACE).fill_null(0), **{"return": "return"}
     )
     for name, table in tables.items():
-        path = folder / f"{name}{SUFFIX}"
-        write_table(path, table)
-        head["files"][path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    replace_text(folder / EXPORT, json.dumps(head, indent=1) + "\n")
+        write_table(folder / f"{name}{SUFFIX}", table)
+    write_head(folder / EXPORT, tables=[f"{name}{SUFFIX}" for name in tables], beside=beside, **head)
     return folder / EXPORT
 
 
@@ -102,8 +98,8 @@ class Packed:
     Raises
     ------
     UserError
-        If the head is damaged or of another format, or if a file is missing that was written with it; later, if a
-        table is not the one that was written.
+        If the head is damaged or of another format, or if a file that was written with it is missing or not as it was;
+        later, if a table is not the one that was written.
     """
 
     def __init__(self, head: Path) -> None:
@@ -120,7 +116,7 @@ class Packed:
             there = self._table("runs").select("run", name).drop_nulls()
             return {run: self._head[name][place] for run, place in there.iter_rows()}
         except (KeyError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
-            raise self._damaged(EXPORT, error) from error
+            raise damaged(self.folder / EXPORT, error) from error
 
     def log(self, name: str) -> pl.DataFrame:
         """A table of `LOGS` as it was given to `write_packed`, but with narrower types."""
@@ -134,19 +130,14 @@ class Packed:
                 frames = pl.col("length").cast(pl.Int64).cum_sum().over("run").alias("frames")
                 log = log.select(*CELL, frames, "return")
         except pl.exceptions.PolarsError as error:
-            raise self._damaged(f"{name}{SUFFIX}", error) from error
+            raise damaged(self.folder / f"{name}{SUFFIX}", error) from error
         return log
 
     def _table(self, name: str) -> pl.DataFrame:
         path = self.folder / f"{name}{SUFFIX}"
         try:
-            whole = hashlib.sha256(path.read_bytes()).hexdigest() == self._head["files"][path.name]
-        except (OSError, KeyError, TypeError) as error:
-            raise self._damaged(path.name, error) from error
-        if not whole:
-            raise self._damaged(path.name, "it is not what was written")
+            sha256 = self._head["files"][path.name]
+        except (KeyError, TypeError) as error:
+            raise damaged(path, error) from error
+        check_file(path, sha256)
         return read_table(path)
-
-    def _damaged(self, name: str, why: object) -> UserError:
-        said = str(why).splitlines()[0] if str(why) else repr(why)
-        return UserError(f"'{self.folder / name}' is damaged ({said}); export the study again")

@@ -12,7 +12,8 @@ from gramian.progress import Progress, counted
 from gramian.study.allotment import Allotment
 from gramian.study.attempts import attempts
 from gramian.study.plan import Plan, Population
-from gramian.study.work import SETTLED, Outcome, is_finished, record_failure, run_state
+from gramian.study.states import SETTLED
+from gramian.study.work import Outcome, is_finished, record_failure, run_state
 
 BUSY_S = 2.0
 """Pause before a population that another process is working on is looked at again."""

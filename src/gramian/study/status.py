@@ -14,7 +14,8 @@ from gramian.study.attempts import attempts, is_locked
 from gramian.study.logs import ExportLogs, FolderLogs, open_logs
 from gramian.study.parts import Cell, cells_text
 from gramian.study.plan import Plan, Population
-from gramian.study.work import SETTLED, UNREADABLE
+from gramian.study.states import SETTLED
+from gramian.study.work import UNREADABLE
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from gramian.csv_tables import read_numbers
 from gramian.errors import UserError
 from gramian.files import EXPORT, files_below, output_folder, plan_paths, replace_text, replacing
 from gramian.palette import arm_label
@@ -20,6 +21,7 @@ from gramian.study.names import game_name
 from gramian.study.packed import Packed
 from gramian.study.parts import Cell, in_no_part, planned_cells, read_json
 from gramian.study.rule import WINDOW_EPISODES
+from gramian.study.states import SETTLED
 
 RUN_SCHEMA: dict[str, Any] = {
     "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
@@ -333,9 +335,11 @@ def _read_run(folder: Path, root: Path) -> Study:
     if not isinstance(config["seed"], int):
         raise UserError(f"seed in '{folder / 'config.toml'}' is {config['seed']!r}; it must be a whole number")
     settings = config.get("settings", {})
-    status = read_json(folder / "status.json") if (folder / "status.json").exists() else {}
-    if not isinstance(status, dict):
-        raise UserError(f"'{folder / 'status.json'}' is not the status of a run")
+    status = read_json(folder / "status.json") if (folder / "status.json").exists() else {"state": "planned"}
+    if not isinstance(status, dict) or not isinstance(status.get("state"), str):
+        raise UserError(f"'{folder / 'status.json'}' names no state; it is not the status of a run")
+    if status["state"] in SETTLED:
+        _check_logs(folder)
     kind, kappa, centered = _arm(str(config["arm"]))
     # A run may carry a learning rate or a label of its own; it is then an arm of its own.
     arm = arm_label(str(config["arm"]), config.get("learning_rate"), str(config.get("label", "")))
@@ -345,7 +349,7 @@ def _read_run(folder: Path, root: Path) -> Study:
         "kind": kind,
         "kappa": kappa,
         "centered": centered,
-        "state": status.get("state", "planned"),
+        "state": status["state"],
         "reason": status.get("reason", ""),
         "agent_steps": status.get("agent_steps"),
         "frames_target": settings.get("frames"),
@@ -362,6 +366,13 @@ def _read_run(folder: Path, root: Path) -> Study:
     records = read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
     runs = pl.DataFrame([run], schema=RUN_SCHEMA)
     return Study(runs, episodes, metrics, {name: settings}, {name: records}, held_out)
+
+
+def _check_logs(folder: Path) -> None:
+    """Refuse a damaged log of a run that has ended; that of one which has not may end in the middle of a line."""
+    for name, columns in (("episodes.csv", ("frames", "raw_return")), ("metrics.csv", ()), ("representation.csv", ())):
+        if (folder / name).exists():
+            read_numbers(folder / name, columns)
 
 
 def _numbers(path: Path, keys: list[pl.Expr]) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from gramian.study.heads import check_exports
 from gramian.study.logs import ExportLogs, FolderLogs, State, open_logs
 from gramian.study.parts import in_no_part
 from gramian.study.plan import STUDY, Plan, Population, read_plan
-from gramian.study.work import SETTLED
+from gramian.study.states import SETTLED
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,20 @@ class LoggedRun:
         return self.logs.state(self.population, self.spec.name)
 
     def feature_norms(self) -> list[float]:
-        """The mean feature norms that it has logged."""
-        return self.logs.feature_norms(self.population, self.spec.name)
+        """The mean feature norms that it has logged.
+
+        Raises
+        ------
+        UserError
+            If there are none.
+        """
+        norms = self.logs.feature_norms(self.population, self.spec.name)
+        if not norms:
+            raise UserError(
+                f"run '{self.spec.name}' in '{self.folder}' has logged no feature norms: its metrics.csv is damaged, "
+                "or it is shorter than metrics_period_agent_steps; train it again"
+            )
+        return norms
 
     def episodes(self) -> list[tuple[float, float]]:
         """Frames and return of each of its episodes."""

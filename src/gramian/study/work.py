@@ -25,10 +25,9 @@ from gramian.deep.trainer import Trainer, make_environments
 from gramian.errors import UserError, WorkFailed
 from gramian.study.attempts import attempts, lock, log_path, record
 from gramian.study.plan import POPULATIONS, Plan, Population, from_mapping, read_plan
+from gramian.study.states import SETTLED
 from gramian.study.watchdog import watched
 
-SETTLED = ("done", "diverged")
-"""States of a run that no further training changes."""
 UNREADABLE = "its status.json cannot be read; the same command goes on from the checkpoint and writes it anew"
 MEASURED_TRANSITIONS = 2_000
 """Capacity of the replay while the rate is measured."""
