@@ -188,6 +188,12 @@ def test_the_kappa_of_the_atari_evidence_is_chosen_on_other_games_under_the_same
     assert tuning.settings == evidence.settings
 
 
+def test_the_norm_penalty_at_another_kappa_can_be_laid_beside_the_atari_evidence():
+    more, evidence = load_study("atari-norm"), load_study("atari-evidence")
+    assert (more.games, more.seeds, more.settings) == (evidence.games, evidence.seeds, evidence.settings)
+    assert not {cell.name for cell in more.cells} & {cell.name for cell in evidence.cells}
+
+
 @pytest.mark.parametrize("name", study_names())
 def test_every_shipped_study_has_all_its_cells(name):
     spec = load_study(name)

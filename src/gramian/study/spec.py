@@ -148,7 +148,7 @@ def study_names() -> list[str]:
     Examples
     --------
     >>> study_names()[:3]
-    ['atari-evidence', 'atari-kappa', 'controls']
+    ['atari-evidence', 'atari-kappa', 'atari-norm']
     """
     return sorted(entry.name.removesuffix(".toml") for entry in _STUDIES.iterdir() if entry.name.endswith(".toml"))
 
