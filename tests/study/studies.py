@@ -104,6 +104,32 @@ def hang_once(folder, monkeypatch, agent_steps, wait="python"):
     return once
 
 
+SLOW = """
+import pathlib, sys, time
+
+if "worker" in " ".join(sys.orig_argv):
+    from gramian.deep.checkpoint import Checkpoints
+
+    save = Checkpoints.save
+
+    def saving(*arguments, **named):
+        if pathlib.Path({slow!r}).exists():
+            time.sleep({seconds})
+        return save(*arguments, **named)
+
+    Checkpoints.save = saving
+"""
+
+
+def save_slowly(folder, monkeypatch, seconds):
+    """Let worker processes take so long for a checkpoint while the file that is returned is there."""
+    slow = folder / "slow"
+    slow.touch()
+    (folder / "sitecustomize.py").write_text(SLOW.format(slow=str(slow), seconds=seconds))
+    monkeypatch.syspath_prepend(folder)
+    return slow
+
+
 def is_over(pid):
     """Whether a process has ended, also where nobody has asked for its exit code yet."""
     try:

@@ -53,8 +53,16 @@ def test_the_one_with_the_most_to_do_is_stopped_first():
 
 def test_the_rate_is_looked_at_anew_before_another_one_is_stopped():
     race = Race(dict.fromkeys(("p000", "p001", "p002"), 1_000), ends=500.0)
-    times = [time for time, _ in race.run(500.0, rate=2.5)]
-    assert times[1] - times[0] >= WINDOW_S
+    (first, _), (second, _) = race.run(500.0, rate=4.0)
+    assert second - first >= WINDOW_S
+    assert race.done["p000"] == 1_000
+
+
+@pytest.mark.parametrize("populations", [1, 3])
+def test_where_nothing_can_be_finished_everything_goes_on_to_the_end(populations):
+    wanted = {f"p00{number}": 100_000 for number in range(populations)}
+    race = Race(wanted, ends=1_500.0)
+    assert race.run(1_500.0, rate=10.0) == [(1_500.0, name) for name in wanted]
 
 
 def test_what_has_failed_stops_nobody():
@@ -65,10 +73,12 @@ def test_what_has_failed_stops_nobody():
     assert race.done["p000"] == 1_000
 
 
-@pytest.mark.parametrize("pause", [30.0, 50.0])
-def test_a_pause_in_which_everybody_compiles_stops_nobody(pause):
-    race = Race({"p000": 1_500, "p001": 1_500}, ends=400.0)
-    assert race.run(60.0, rate=10.0) == race.run(pause, rate=0.0) == race.run(400.0 - 60.0 - pause, rate=12.0) == []
+@pytest.mark.parametrize("pause", [30.0, 50.0, 115.0, 140.0, 250.0])
+@pytest.mark.parametrize("before", [0.0, 60.0, 300.0])
+def test_a_pause_in_which_everybody_starts_or_compiles_stops_nobody(before, pause):
+    race = Race({"p000": 4_500, "p001": 4_500}, ends=1_200.0)
+    assert race.run(before, rate=10.0) == race.run(pause, rate=0.0) == []
+    assert race.run(1_200.0 - before - pause, rate=10.0) == []
     assert race.done == race.wanted
 
 

@@ -1,5 +1,6 @@
 """A real Ray cluster of two nodes, on which workers and nodes are killed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from tests.study.studies import (
     fingerprints,
     hang_once,
     is_over,
+    save_slowly,
     start,
     tiny,
 )
@@ -182,11 +184,14 @@ def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(clu
 
 @pytest.mark.slow
 @pytest.mark.parametrize("executor", ["local", "ray"])
-def test_a_study_whose_time_is_over_goes_on_later_to_the_same_numbers(cluster, study, tmp_path, executor):
+def test_a_study_whose_time_is_over_goes_on_later_to_the_same_numbers(study, tmp_path, monkeypatch, request, executor):
     path, folder = study
-    path.write_text(tiny(seeds=3, frames=6_000))
+    path.write_text(tiny(seeds=3))
     finish(start("run", path, "--out", tmp_path / "undisturbed", *OPTIONS))
-    where = ("--executor", "ray", "--ray-address", cluster[0].address) if executor == "ray" else ()
+    slow = save_slowly(tmp_path, monkeypatch, seconds=7)  # meanwhile it is told again to stop
+    where = ()
+    if executor == "ray":
+        where = ("--executor", "ray", "--ray-address", request.getfixturevalue("cluster")[0].address)
     arguments = ("run", path, "--out", folder, *OPTIONS, "--workers", "2", *where)
     process = start(*arguments, "--within-min", "0.1")
     said = process.communicate(timeout=120)[1]
@@ -195,6 +200,9 @@ def test_a_study_whose_time_is_over_goes_on_later_to_the_same_numbers(cluster, s
     past = {entry.id: events(folder, entry.id) for entry in read_plan(folder).populations}
     assert ["started", "interrupted"] in past.values()
     assert all("failed" not in own for own in past.values())
+    states = [json.loads(file.read_text())["state"] for file in folder.glob("populations/*/*/status.json")]
+    assert set(states) == {"interrupted"}  # it was saved
+    slow.unlink()
     finish(start(*arguments))
     assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
 

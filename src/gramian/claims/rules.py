@@ -28,7 +28,10 @@ VERDICTS: dict[Verdict, str] = {
         "the effect is there, but the number that compares it with the control's shows none beyond it; that is no "
         "proof that there is none"
     ),
-    "undecided": "our interval reaches to what the claim says and to its contrary: these runs cannot say",
+    "undecided": (
+        "our interval reaches to what the claim says and to its contrary (of a level, such as 40 of 49 games: to no "
+        "effect at all): these runs cannot say"
+    ),
     "not reproduced": "our interval does not reach to what the claim says",
     "false as stated": "a statement that the claim consists of fails",
     "not run in full": (

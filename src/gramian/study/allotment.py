@@ -2,9 +2,9 @@
 
 A machine that is lent for an hour, and gone after it, leaves nothing of a study whose runs all come to nine tenths of
 their frames. So it is asked again and again whether what is left can be done in the time that is left, at the rate of
-the last minutes. Where it cannot, the population that has the most to do is stopped, and the others have its cores and
-its share of the GPU. The rate is that of all populations together: which of them are at work hardly changes it where
-they share a machine.
+the last minutes. Where some populations can be finished and not all of them, the one that has the most to do is
+stopped, and the others have its cores and its share of the GPU. Where none can, all go on to the end. The rate is that
+of all populations together: which of them are at work hardly changes it where they share a machine.
 """
 
 import time
@@ -14,6 +14,8 @@ from itertools import pairwise
 
 WINDOW_S = 120.0
 """How far back the rate is looked for. Nothing is stopped before, nor so soon after a stop."""
+STALL_S = 20.0
+"""Where nobody makes a step for so long, all of them start or compile: the window begins anew after it."""
 
 
 class Allotment:
@@ -33,10 +35,10 @@ class Allotment:
     Examples
     --------
     >>> seconds, stopped = [0.0], []
-    >>> allotment = Allotment({"p000": 1000, "p001": 1000}, ends=240.0, stop=stopped.append, clock=lambda: seconds[0])
-    >>> for now in (0.0, 60.0, 120.0):  # five steps a second: in the 120 that are left they make 600 of 1,400
-    ...     seconds[0] = now
-    ...     allotment.look({"p000": int(2.5 * now), "p001": int(2.5 * now)})
+    >>> allotment = Allotment({"p000": 2000, "p001": 2000}, ends=240.0, stop=stopped.append, clock=lambda: seconds[0])
+    >>> for now in range(0, 121, 10):  # 14 steps a second: in the 120 that are left they make 1,680 of 2,320
+    ...     seconds[0] = float(now)
+    ...     allotment.look({"p000": 7 * now, "p001": 7 * now})
     >>> stopped
     ['p001']
     """
@@ -68,7 +70,9 @@ class Allotment:
         rate = self._rate(sum(done.values()))
         if self.is_over:
             self._given_up.update(left)
-        elif rate is not None and sum(left.values()) > rate * (self._ends - self._clock()):
+        elif (
+            rate is not None and left and min(left.values()) <= rate * (self._ends - self._clock()) < sum(left.values())
+        ):
             # of those that have as much to do as any other, the last in the plan
             self._given_up.add(max(reversed(left), key=left.__getitem__))
             self._past.clear()
@@ -76,8 +80,15 @@ class Allotment:
             self._stop(name)
 
     def _rate(self, done: int) -> float | None:
-        """Agent steps a second in the best quarter of the window: compilers and checkpoints take time out of others."""
+        """Agent steps a second in the best quarter of the window: compilers and checkpoints take time out of others.
+
+        None where it is not known yet, or nothing new.
+        """
         now = self._clock()
+        if self._past and done == self._past[-1][1]:
+            return None
+        if self._past and now - self._past[-1][0] > STALL_S:
+            self._past.clear()
         self._past.append((now, done))
         if now - self._past[0][0] < WINDOW_S:
             return None

@@ -96,8 +96,8 @@ class RunOptions(Placement):
     retries: int = 2
     """How often a population that failed, hung or was killed is taken up again."""
     within_min: float = 0.0
-    """Minutes after which it ends, with all that is being trained saved. What would not be finished by then, at the
-    rate of the last two minutes, is stopped before, so that the rest is. 0 for no such end."""
+    """Minutes after which all that is being trained is saved, and the study ends. Where not all can be finished by
+    then, at the rate of the last two minutes, some of it is stopped before, so that the rest is. 0 for no such end."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

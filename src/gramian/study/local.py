@@ -176,7 +176,8 @@ class LocalExecutor:
         self._workers = [Worker(environment) for environment in environments]
         self._retries, self._emulator_threads, self._stall_s = retries, emulator_threads, stall_s
         self._stopping = threading.Event()
-        self._given_up: set[str] = set()
+        self._given_up: dict[str, float] = {}
+        """Since when."""
         self._at_work: dict[str, Worker] = {}
         self._lock = threading.Lock()
         """Of the two above."""
@@ -222,11 +223,15 @@ class LocalExecutor:
                 break
 
     def stop(self, population: str) -> None:
-        """Do no more of a population than to save it."""
+        """Do no more of a population than to save it; called again later than `SAVING_S`, not even that."""
         with self._lock:
-            self._given_up.add(population)
-            if population in self._at_work:
-                self._at_work[population].stop()
+            waited_s = time.monotonic() - self._given_up.setdefault(population, time.monotonic())
+            worker = self._at_work.get(population)
+            if worker is not None and waited_s > SAVING_S:
+                print(not_stopped(1, SAVING_S), file=sys.stderr)
+                worker.kill()
+            elif worker is not None:
+                worker.stop()
 
     def _is_given_up(self, population: str) -> bool:
         with self._lock:

@@ -7,6 +7,7 @@ goes on from its last checkpoint. The study's folder must lie on a path that all
 import logging
 import os
 import sys
+import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -105,7 +106,9 @@ class RayExecutor:
         self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
         self._retries = retries
         self._pending: dict[Any, str] = {}
-        self._given_up: set[str] = set()
+        self._given_up: dict[str, float] = {}
+        """Since when."""
+        self._cancelled: set[Any] = set()
         self._check_feasible()
 
     def _check_feasible(self) -> None:
@@ -150,12 +153,16 @@ class RayExecutor:
                 yield Outcome(population, "stopped") if given_up else Outcome(population, "failed", _reason(error))
 
     def stop(self, population: str) -> None:
-        """Do no more of a population than to save it."""
+        """Do no more of a population than to save it; called again later than `SAVING_S`, not even that."""
         import ray
 
-        self._given_up.add(population)
-        for task, name in list(self._pending.items()):
-            if name == population:
+        waited_s = time.monotonic() - self._given_up.setdefault(population, time.monotonic())
+        for task in [task for task, name in list(self._pending.items()) if name == population]:
+            if waited_s > SAVING_S:
+                print(not_stopped(1, SAVING_S), file=sys.stderr)
+                ray.cancel(task, force=True)
+            elif task not in self._cancelled:  # told twice, a task would not wait for what it is saving
+                self._cancelled.add(task)
                 ray.cancel(task, force=False)
 
     def close(self) -> None:

@@ -33,7 +33,7 @@ class Executor(Protocol):
     def stop(self, population: str) -> None:
         """Save what has been trained of a population and do no more of it; `run` then says that it is stopped.
 
-        May be called from any thread. Of one that is done already, nothing is stopped.
+        May be called from any thread, and again and again. Of one that is done already, nothing is stopped.
         """
 
     def close(self) -> None:
@@ -84,7 +84,9 @@ def run_study(study: Path, plan: Plan, executor: Executor, ends: float = math.in
                     stopped.append(outcome)
                 counts = {"failed": len(failures), "stopped": len(stopped)}
                 following.note = ", ".join(f"{counted(n, 'population')} {what}" for what, n in counts.items() if n)
-            pending = [identifier for identifier in unfinished(study, plan) if identifier in busy]
+            left = unfinished(study, plan)
+            pending = [identifier for identifier in left if identifier in busy]
+            stopped = [outcome for outcome in stopped if outcome.population in left]  # or done by others since
             if allotment.is_over:
                 return [*failures, *stopped, *(Outcome(identifier, "busy") for identifier in pending)]
             if pending:
