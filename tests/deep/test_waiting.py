@@ -208,12 +208,22 @@ def test_a_time_that_is_none_is_refused(patience_s):
         Environments([find_game("cartpole")], [0], patience_s=patience_s)
 
 
-@pytest.mark.parametrize(("device", "patience_s"), [("cuda", 0.002), ("cpu", 0.0)])
-def test_training_has_the_patience_of_the_trainer_beside_a_gpu_alone(monkeypatch, device, patience_s):
+@pytest.mark.parametrize(
+    ("device", "runs", "threads", "patience_s"),
+    [("cuda", 3, 4, trainer.PATIENCE_S), ("cuda", 4, 4, 0.0), ("cuda", 1, 1, 0.0), ("cpu", 3, 4, 0.0)],
+)
+def test_training_waits_awake_beside_a_gpu_where_everybody_has_a_core(monkeypatch, device, runs, threads, patience_s):
     given = []
-    monkeypatch.setattr(trainer, "PATIENCE_S", 0.002)
     monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["patience_s"]))
-    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0]))
+    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], list(range(runs))))
+    trainer.make_environments(config, threads, device)
+    trainer.make_environments(config, threads, device, patience_s=0.001)
+    monkeypatch.setattr(trainer, "cores", lambda: threads)
     trainer.make_environments(config, device=device)
-    trainer.make_environments(config, device=device, patience_s=0.001)
-    assert given == [patience_s, 0.001]
+    assert given == [patience_s, 0.001, patience_s]
+    assert trainer.PATIENCE_S > 0
+
+
+def test_games_of_other_kinds_wait_for_nobody():
+    config = Config("minatar", load_preset("minatar"), population(["minatar/breakout"], [Arm("dqn")], [0]))
+    assert trainer.patience(config, threads=16, device="cuda") == 0

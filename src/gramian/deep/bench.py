@@ -47,14 +47,15 @@ def measure(
     replay_device: torch.device | None = None,
     threads: int = 0,
     execution: Execution = "eager",
-    patience_s: float = 0.0,
+    patience_s: float | None = None,
     report: Callable[[str], object] = str,
 ) -> Speed:
     """Train a population for some seconds and look at the clock.
 
     The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The
-    processes that play Atari, and whoever waits for them, stay awake for ``patience_s``. The environments alone come
-    last, so that the first update finds as little done before it as in ``gramian train``.
+    processes that play Atari, and whoever waits for them, stay awake for ``patience_s``, by default as they do in
+    training. The environments alone come last, so that the first update finds as little done before it as in
+    ``gramian train``.
 
     Examples
     --------

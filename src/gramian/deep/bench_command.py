@@ -17,7 +17,7 @@ from gramian.deep.graphs import Execution, compare, pick_execution
 from gramian.deep.memory import memory_bill
 from gramian.deep.replay import bytes_needed
 from gramian.deep.session import learner_bytes, pick_device, place_replay
-from gramian.deep.trainer import network_spec
+from gramian.deep.trainer import network_spec, patience
 from gramian.errors import UserError
 from gramian.progress import counted
 
@@ -53,8 +53,9 @@ class BenchOptions:
     """Whether a GPU may round products to TF32; the default is the preset's."""
     torch_threads: int = 1
     """Threads of torch on the CPU."""
-    patience_us: int = 0
-    """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake."""
+    patience_us: int | None = None
+    """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake; by default as in
+    training."""
     check: bool = False
     """Measure nothing: show that compiled and graphed updates give the weights of eager ones. Needs CUDA."""
 
@@ -67,7 +68,7 @@ def bench_command(options: BenchOptions) -> int:
     for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
         if number < 1:
             raise UserError(f"--{option} {number} is too small; give 1 or more")
-    if options.patience_us < 0:
+    if options.patience_us is not None and options.patience_us < 0:
         raise UserError(f"--patience-us {options.patience_us} is too small; give 0 or more")
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
@@ -80,11 +81,12 @@ def bench_command(options: BenchOptions) -> int:
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
     replay_device = _placed(config, device, options.replay_device)
-    patience = f", awake for {options.patience_us:,} µs" if options.patience_us else ""
+    patience_s = patience(config, device=device) if options.patience_us is None else options.patience_us / 1e6
+    awake = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
-        f"on {device} ({execution}{rounding}), replay on {replay_device}{patience}, torch {torch.__version__}"
+        f"on {device} ({execution}{rounding}), replay on {replay_device}{awake}, torch {torch.__version__}"
     )
     speed = measure(
         config,
@@ -92,7 +94,7 @@ def bench_command(options: BenchOptions) -> int:
         device=device,
         replay_device=replay_device,
         execution=execution,
-        patience_s=options.patience_us / 1e6,
+        patience_s=patience_s,
         report=lambda line: print(f"gramian: {line}", file=sys.stderr),
     )
     share = speed.agent_steps_per_second / speed.emulator_steps_per_second

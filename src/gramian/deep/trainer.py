@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gramian.deep.batch import Batch
 from gramian.deep.config import Config
-from gramian.deep.environments import Environments, Step
+from gramian.deep.environments import Environments, Step, cores
 from gramian.deep.graphs import Execution, pick_execution
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, LearnerConfig
@@ -32,8 +32,8 @@ NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "ca
 """The network made for each kind of game."""
 FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
-PATIENCE_S = 0.0
-"""How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake; 0 is to sleep at once."""
+PATIENCE_S = 0.002
+"""How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake where each has a core."""
 SEGMENT_BYTES = 256 << 20
 """Frames of the replay that a checkpoint holds in memory at once."""
 
@@ -73,11 +73,10 @@ def make_environments(
     """The environments of a population whose learner is on ``device``.
 
     ``threads`` processes play Atari, 0 takes one for each core. Beside a GPU its runs are divided in two parts: one
-    plays while the other is being thought about. Where no patience is given it is `PATIENCE_S` beside a GPU, and none
-    on a CPU, whose cores have other work to do.
+    plays while the other is being thought about. Where no ``patience_s`` is given it is `patience`.
     """
     settings, runs = config.settings, config.runs
-    beside_gpu = torch.device(device).type == "cuda" and runs[0].game.kind == "atari"
+    beside_gpu = _beside_gpu(config, device)
     return Environments(
         [run.game for run in runs],
         [run.seed for run in runs],
@@ -85,8 +84,21 @@ def make_environments(
         settings.environment,
         threads,
         parts=min(2, len(runs)) if beside_gpu else 1,
-        patience_s=(PATIENCE_S if beside_gpu else 0.0) if patience_s is None else patience_s,
+        patience_s=patience(config, threads, device) if patience_s is None else patience_s,
     )
+
+
+def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float:
+    """How long Atari's processes, and whoever waits for them, stay awake, in seconds; 0 is to sleep at once.
+
+    They do beside a GPU, where there is a core for each of them. On a CPU the cores have other work to do.
+    """
+    processes = len(config.runs) * config.settings.envs_per_run + 1
+    return PATIENCE_S if _beside_gpu(config, device) and processes <= (threads or cores()) else 0.0
+
+
+def _beside_gpu(config: Config, device: torch.device | str) -> bool:
+    return torch.device(device).type == "cuda" and config.runs[0].game.kind == "atari"
 
 
 class Trainer:
