@@ -29,9 +29,11 @@ from PIL import Image
 from gramian.csv_tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
-from gramian.palette import CONTROL, order_arms
+from gramian.palette import CONTROL, kind_of, order_arms
 from gramian.report import reference, statistics
 from gramian.report.analysis import Options, analyse, by_arm
+from gramian.report.control import mixture_words
+from gramian.report.equal_norm import ONLY_SHRINK, Between, interpolated
 from gramian.report.statistics import Array, Interval, student
 from gramian.representation.figures import told_apart
 from gramian.representation.seeds import MOST_OF_A_RANGE
@@ -74,6 +76,9 @@ GROWING = {"minatar": ("dqn", "gram"), "atari": ("dqn", "gram", "gram (0.082)", 
 """Arms of which it is shown where the growth of the gradient comes from."""
 SETS = ("first set", "main set")
 """The two sets of runs, in the order in which they were made."""
+SCORED = ("scores.csv", "features.csv")
+SIZES = {"training_norm": "‖φ‖", "held_out_std_sum": "Σσ"}
+"""What an arm and a control may have in common: the norm of the features, or the sum of their standard deviations."""
 FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
@@ -287,23 +292,75 @@ def by_area(study: str) -> str:
     return table(header, lines)
 
 
-def shares(study: str) -> str:
-    """`gram` at the κ that was chosen over DQN and beyond the control, in percent of what DQN learns, game by game."""
-    path = RESULTS / study / "scores.csv"
-    if not (found := read(path)):
-        return awaited(path)
-    grids = [Grid(found, column).relative(learned(found)) for column in ("final_score", "auc")]
-    pairs = [grid.pairs(CHOSEN, other) for grid in grids for other in ("dqn", CONTROL)]
-    titles = grids[0].titles
-    largest = int(np.abs(np.nanmean(pairs[0], axis=0)).argmax())
+def parts_of(titles: Sequence[str], pairs: Array) -> dict[str, list[int]]:
+    """Every game, all of them, and all but the one with the largest difference, by what that is called."""
+    largest = int(np.abs(np.nanmean(pairs, axis=0)).argmax())
     groups = {title: [at] for at, title in enumerate(titles)}
     groups["together"] = list(range(len(titles)))
     groups[f"without {titles[largest]}"] = [at for at in groups["together"] if at != largest]
+    return groups
+
+
+def shares(study: str) -> str:
+    """`gram` at the κ that was chosen over DQN and beyond a control at equal norm, in percent of what DQN learns."""
+    if missing := [path for name in SCORED if not read(path := RESULTS / study / name)]:
+        return awaited(*missing)
+    found = read(RESULTS / study / "scores.csv")
+    over = [Grid(found, column).relative(learned(found)).pairs(CHOSEN, "dqn") for column in ("final_score", "auc")]
+    beyond, _, titles = at_equal_size(study, CHOSEN, "training_norm")
+    columns = [one for both in zip(over, beyond, strict=True) for one in both]
     lines = [
-        [name, *(interval_text(student(one[:, games]), sign=True) for one in pairs)] for name, games in groups.items()
+        [name, *(interval_text(student(one[:, games]), sign=True) for one in columns)]
+        for name, games in parts_of(titles, over[0]).items()
     ]
-    columns = [f"{what} {than}" for what in ("score", "area") for than in ("over DQN", f"beyond `{CONTROL}`")]
-    return table([f"`{CHOSEN}`, %", *columns], lines)
+    header = [f"{what} {than}" for what in ("score", "area") for than in ("over DQN", "beyond the norm penalty")]
+    return table([f"`{CHOSEN}`, %", *header], lines)
+
+
+def at_equal_size(study: str, arm: str, size: str) -> tuple[list[Array], list[Between | None], list[str]]:
+    """An arm less a control at its own size, in percent of what DQN learns; what that is made of; and the games' names.
+
+    The differences are ``[S, G]``, by final score and by area.
+    """
+    found = read(RESULTS / study / "scores.csv")
+    sizes = Grid(read(RESULTS / study / "features.csv"), size)
+    controls = [one for one in sizes.arms if kind_of(one) in ONLY_SHRINK]
+    scale = learned(found)
+    pairs = []
+    for column in ("final_score", "auc"):
+        grid = Grid(found, column)
+        apart, places = interpolated(grid.values, sizes.values, arm, controls)
+        pairs.append(np.asarray(100.0 * apart / scale))
+    return pairs, places, grid.titles
+
+
+def equal_sizes(study: str, arm: str) -> str:
+    """An arm beside controls at equal norm, and at equal spread, of the features, game by game."""
+    if missing := [path for name in SCORED if not read(path := RESULTS / study / name)]:
+        return awaited(*missing)
+    columns: list[list[str]] = []
+    for size, name in SIZES.items():
+        pairs, places, titles = at_equal_size(study, arm, size)
+        groups = parts_of(titles, pairs[0])
+        made_of = [mixture_words(place) for place in places] + [""] * (len(groups) - len(titles))
+        cells = [[interval_text(student(one[:, games]), sign=True) for games in groups.values()] for one in pairs]
+        columns += [[f"control at equal {name}", *made_of]]
+        columns += [[f"{what} at equal {name}", *own] for what, own in zip(("score", "area"), cells, strict=True)]
+    header, *lines = zip([f"`{arm}`, %", *groups], *columns, strict=True)
+    return table(header, lines)
+
+
+def equal_sizes_together(study: str) -> str:
+    """Arms beside controls at equal norm, and at equal spread, of the features, over all games."""
+    if missing := [path for name in SCORED if not read(path := RESULTS / study / name)]:
+        return awaited(*missing)
+    arms = [one for one in Grid(read(RESULTS / study / "scores.csv"), "auc").arms if kind_of(one) not in ONLY_SHRINK]
+    lines = []
+    for arm in arms:
+        cells = [interval_text(student(one), sign=True) for size in SIZES for one in at_equal_size(study, arm, size)[0]]
+        lines.append([f"`{arm}`", *cells])
+    header = [f"{what} at equal {name}" for name in SIZES.values() for what in ("score", "area")]
+    return table(["together, %", *header], lines)
 
 
 def moments(study: str, frames: Sequence[int]) -> str:
@@ -775,7 +832,9 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-headline": lambda: headline("minatar", FIRST),
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
+        "minatar-equal": lambda: equal_sizes_together("minatar"),
         "atari-shares": lambda: shares("atari"),
+        "atari-equal": lambda: equal_sizes("atari", CHOSEN),
         "atari-pilot": lambda: pilot("atari"),
         "atari-tuned": lambda: tuned("atari"),
         "atari-area": lambda: by_area("atari"),

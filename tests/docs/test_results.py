@@ -1,5 +1,6 @@
 """The tables of the page of results, from made-up tables and from none."""
 
+import csv
 import importlib.util
 import shutil
 
@@ -272,12 +273,49 @@ def test_the_share_of_each_game_stands_beside_the_mean_with_and_without_the_larg
     write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
     path = results.RESULTS / "atari" / "scores.csv"
     path.write_text(path.read_text().replace("qbert,gram (0.082),0,done,2.0", "qbert,gram (0.082),0,done,4.0"))
+    assert results.shares("atari").startswith(results.AWAITED)
+    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
     found = columns(results.shares("atari"))
     names, over, beyond, *_ = found.values()
     assert names == ["Asterix", "Qbert", "together", "without Qbert"]
-    # DQN learns 1.05 less 0.25 in either game
+    # DQN learns 1.05 less 0.25 in either game; the control is halfway between it and norm (matched)
     assert [float(cell.strip("*").split()[0]) for cell in over] == [125.0, 250.0, 188.0, 125.0]
-    assert [float(cell.strip("*").split()[0]) for cell in beyond] == [62.5, 188.0, 125.0, 62.5]
+    assert [float(cell.strip("*").split()[0]) for cell in beyond] == [93.8, 219.0, 156.0, 93.8]
+
+
+def write_sizes(results, sizes, study="atari"):
+    """Feature norms by arm, the same in all runs, and standard deviations that are half of them."""
+    with (results.RESULTS / study / "scores.csv").open() as stream:
+        runs = list(csv.DictReader(stream))
+    lines = ["game,arm,seed,state,training_norm,held_out_std_sum"]
+    for run in runs:
+        size = sizes[run["arm"]]
+        lines.append(f"{run['game']},{run['arm']},{run['seed']},done,{size},{size / 2}")
+    (results.RESULTS / study / "features.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_an_arm_stands_beside_a_control_at_equal_norm_and_at_equal_spread(results):
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5, "norm (0.1)": 1.25}
+    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
+    write_sizes(results, {"dqn": 27.0, "gram (0.082)": 3.0, "norm (matched)": 1.0, "norm (0.1)": 9.0})
+    found = columns(results.equal_sizes("atari", "gram (0.082)"))
+    assert found["`gram (0.082)`, %"][:3] == ["Asterix", "Qbert", "together"]
+    for size in ("‖φ‖", "Σσ"):
+        assert found[f"control at equal {size}"][:2] == ["0.50 norm (matched), 0.50 norm (0.1)"] * 2
+        # halfway between 1.5 and 1.25 of scores, over the 0.8 that DQN learns
+        assert [cell.strip("*").split()[0] for cell in found[f"score at equal {size}"]] == ["+78.1"] * 4
+
+
+def test_arms_without_a_control_at_their_size_have_no_mean_over_the_games(results):
+    arms = {"dqn": 1.0, "gram": 2.0, "cross": 2.0, "norm": 1.5}
+    write_scores(results, "minatar", ["minatar/asterix", "minatar/breakout"], arms, seeds=2)
+    assert results.equal_sizes_together("minatar").startswith(results.AWAITED)
+    write_sizes(results, {"dqn": 9.0, "gram": 3.0, "cross": 0.5, "norm": 1.0}, "minatar")
+    found = columns(results.equal_sizes_together("minatar"))
+    assert found["together, %"] == ["`gram`", "`cross`"]
+    gram, cross = found["score at equal ‖φ‖"]
+    assert gram.strip("*").startswith("+93.8 ")
+    assert cross == "–"
 
 
 def test_a_game_of_one_seed_is_put_together_with_the_others_without_an_interval(results):

@@ -8,9 +8,10 @@ from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
 from gramian.report.cautions import about_presets
-from gramian.report.control import control_section
+from gramian.report.control import control_section, equal_norm_section
 from gramian.report.dynamics import dynamics, growths
 from gramian.report.earlier import replace_earlier
+from gramian.report.equal_norm import equal_norm
 from gramian.report.features import feature_table
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
@@ -106,6 +107,8 @@ def build(
     tables = {"scores.csv": analysis.scores}
     if (of_features := feature_table(study)) is not None:
         tables["features.csv"] = of_features
+    if (at_equal_norm := equal_norm(analysis, of_features)) is not None:
+        tables["equal_norm.csv"] = at_equal_norm.table(analysis.games)
     if analysis.sweep is not None:
         tables["kappa.csv"] = sweep_table(analysis.sweep, options.baseline)
     texts = {"table.md": markdown(table, analysis.cautions), "table.tex": latex(table, analysis.cautions)}
@@ -129,6 +132,7 @@ def build(
             title, study, analysis, features, table, growths(study), representation, planned, before=before,
             after=after, figures=target / "figures" if small else None,
             control=control_section(analysis, target / "figures"),
+            equal_norm=equal_norm_section(analysis, at_equal_norm),
         )  # fmt: skip
         replace_text(target / "index.html", page.html())
     except OSError as error:

@@ -1,12 +1,16 @@
-"""The section on what the arms have beyond the control."""
+"""The sections on what the arms have beyond the control, and beyond a control at their own feature norm."""
 
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
+
+import numpy as np
 
 from gramian.palette import kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.differences import difference_words, differences
+from gramian.report.differences import Differences, difference_words, differences
+from gramian.report.equal_norm import AGAINST, EQUAL, Between, EqualNorm
 from gramian.report.figures import CONTROL_FIGURE
 from gramian.report.html import table
 from gramian.report.section import picture
@@ -18,6 +22,13 @@ _SHRINKS = (
     "{control} makes features small and does nothing else. What an arm has beyond it is what it has beyond shrinking "
     "the features, as far as those of both are equally large; what it has beyond {baseline} may be due to the "
     "shrinking alone."
+)
+_INTERPOLATED = (
+    "Arms seldom leave features of exactly the same size. {controls} differ from each other by nothing else. Between "
+    "two of them that are next to each other the score is taken to be linear in log ‖φ‖, the mean over the last "
+    "quarter of training, so that every arm has a control at its own norm: in each game the same mixture of two runs "
+    "of the same seed. A dash stands where the arm's features are smaller, or larger, than those of all controls, by "
+    "more than {equal:.0f} %. The intervals take the norms as they are."
 )
 _OTHER = "What an arm has beyond {control} is due to what {control} lacks, and not to what the two have in common."
 
@@ -43,19 +54,57 @@ def control_section(analysis: Analysis, figures: Path) -> str:
     drawn = figures / f"{CONTROL_FIGURE}.png"
     if drawn.is_file():
         html += picture(drawn, difference_words(found, analysis.options.baseline), COLORS)
-    games = [at for at in range(len(analysis.games)) if found.seeds(at)]
-    if not games:
+    rows = difference_rows(analysis, found, {arm: found.together(arm) for arm in found.pairs} if found.common else {})
+    if not rows:
         return html + f"<p>No game yet with finished runs of {escape(control)} and of another arm.</p>"
-    headings = ["game", *found.pairs]
-    rows = [
-        [reference.title(analysis.games[at]), *(interval_words(found.in_game(arm, at)) for arm in found.pairs)]
-        for at in games
+    caption = f"Final score less that of {control}, with Student's 95 % intervals"
+    return html + table(["game", *found.pairs], rows, caption, frame="sticky")
+
+
+def equal_norm_section(analysis: Analysis, found: EqualNorm | None) -> str:
+    """What the arms have beyond a control at their own norm; nothing where there is none."""
+    if found is None:
+        return ""
+    *first, last = found.controls
+    said = _INTERPOLATED.format(controls=f"{', '.join(first)} and {last}", equal=100 * EQUAL)
+    html = f"<p>{escape(said)}</p>"
+    together = {arm: found.together(found.final, arm) for arm in found.between}
+    if rows := difference_rows(analysis, found.final, together):
+        caption = f"Final score less that of {AGAINST}, with Student's 95 % intervals"
+        html += table(["game", *found.between], rows, caption, frame="sticky")
+    mixtures = [
+        [reference.title(game), *(mixture_words(places[at]) for places in found.between.values())]
+        for at, game in enumerate(analysis.games)
     ]
-    if found.common:
-        rows.append(["together, %", *(interval_words(found.together(arm)) for arm in found.pairs)])
-    return html + table(
-        headings, rows, f"Final score less that of {control}, with Student's 95 % intervals", frame="sticky"
-    )
+    html += "<p>That control is, in each game:</p>"
+    return html + table(["game", *found.between], mixtures, "What the control is made of", frame="sticky")
+
+
+def difference_rows(analysis: Analysis, found: Differences, together: Mapping[str, Interval]) -> list[list[str]]:
+    """A row for each game in which there are pairs, and one for games together, where an arm has that."""
+    rows = [
+        [reference.title(game), *(interval_words(found.in_game(arm, at)) for arm in found.pairs)]
+        for at, game in enumerate(analysis.games)
+        if found.seeds(at)
+    ]
+    if any(np.isfinite(mean.estimate) for mean in together.values()):
+        rows.append(["together, %", *map(interval_words, together.values())])
+    return rows
+
+
+def mixture_words(place: Between | None) -> str:
+    """What a control at some norm is made of.
+
+    Examples
+    --------
+    >>> mixture_words(Between("norm", "dqn", 0.08)), mixture_words(Between("norm", "norm", 0.0)), mixture_words(None)
+    ('0.92 norm, 0.08 dqn', 'norm', '–')
+    """
+    if place is None:
+        return "–"
+    if place.share in (0.0, 1.0):
+        return place.larger if place.share else place.smaller
+    return f"{1 - place.share:.2f} {place.smaller}, {place.share:.2f} {place.larger}"
 
 
 def interval_words(interval: Interval) -> str:

@@ -51,6 +51,8 @@ class Page:
     """Folder of the report's figures. Where it is given the page has no scripts, and these as pictures in it."""
     control: str = ""
     """What the arms have beyond the control, as HTML; empty where there is none."""
+    equal_norm: str = ""
+    """What they have beyond a control at their own norm, likewise."""
 
     def html(self) -> str:
         """The whole page. Every word that comes from a file is escaped."""
@@ -61,6 +63,7 @@ class Page:
             ("all-games", "All games", "" if self.figures else _ALL_GAMES),
             ("overall", "Median and IQM", self._overall()),
             ("control", f"Beyond {escape(self.analysis.control)}", self.control),
+            ("equal-norm", "At equal feature norm", self.equal_norm),
             ("gains", "AUC gains", self._gains()),
             ("kappa", "Choice of κ", self._kappa()),
             ("scores", "Scores", self._scores()),

@@ -1,0 +1,175 @@
+"""Arms beside a control at their own feature norm."""
+
+import csv
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.synthetic_study import write_study
+from gramian.report import Options, build
+from gramian.report.analysis import analyse
+from gramian.report.control import equal_norm_section
+from gramian.report.equal_norm import Between, equal_norm, interpolated
+from tests.report.studies import study
+
+FAST = 100
+GAME = "minatar/breakout"
+
+
+def column(*values):
+    return np.array(values, float)[:, None]
+
+
+sizes = st.floats(0.1, 100.0)
+
+
+@settings(deadline=None)
+@given(st.lists(sizes, min_size=2, max_size=4, unique=True), st.floats(0.0, 1.0), st.floats(-5.0, 5.0), sizes)
+def test_where_scores_are_linear_in_the_logarithm_of_the_norm_what_is_left_is_what_the_arm_adds(norms, at, gain, slope):
+    seeds = np.array([0.0, 1.0, -2.0])  # of an effect that all arms of a seed share
+    lowest, highest = min(norms), max(norms)
+    own = float(np.clip(lowest ** (1 - at) * highest**at, lowest, highest))
+    arms = {f"norm:{at}": norm for at, norm in enumerate(norms)}
+    scores = {arm: column(*(seeds + slope * np.log(norm))) for arm, norm in arms.items()}
+    scores["gram"] = column(*(seeds + slope * np.log(own) + gain))
+    of_arms = {arm: column(norm, norm, norm) for arm, norm in {**arms, "gram": own}.items()}
+    apart, (place,) = interpolated(scores, of_arms, "gram", list(arms))
+    assert place is not None
+    np.testing.assert_allclose(apart, gain, atol=1e-6 * (1 + slope * 10))
+
+
+def test_the_two_nearest_controls_are_taken():
+    norms = {"dqn": 9.0, "norm:0.1": 4.0, "norm:1.0": 1.0, "gram": 2.0}
+    scores = {arm: column(0.0) for arm in norms}
+    _, (place,) = interpolated(scores, {arm: column(norm) for arm, norm in norms.items()}, "gram", list(norms)[:3])
+    assert place == Between("norm:1.0", "norm:0.1", pytest.approx(0.5))
+
+
+@pytest.mark.parametrize(("own", "nearest"), [(0.96, "norm"), (9.4, "dqn")])
+def test_norms_that_are_nearly_equal_count_as_equal(own, nearest):
+    norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(own)}
+    scores = {"dqn": column(7.0), "norm": column(2.0), "gram": column(5.0)}
+    apart, places = interpolated(scores, norms, "gram", ["dqn", "norm"])
+    assert places == [Between(nearest, nearest, 0.0)]
+    assert apart.item() == 5.0 - scores[nearest].item()
+
+
+@pytest.mark.parametrize("own", [0.5, 10.0])
+def test_beyond_the_outermost_controls_nothing_is_said(own):
+    norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(own)}
+    apart, places = interpolated({arm: column(1.0) for arm in norms}, norms, "gram", ["dqn", "norm"])
+    assert places == [None]
+    assert np.isnan(apart).all()
+
+
+def test_an_arm_with_the_norm_of_a_control_is_compared_with_that_one():
+    norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(1.0)}
+    apart, places = interpolated(
+        {"dqn": column(7.0), "norm": column(2.0), "gram": column(5.0)}, norms, "gram", ["dqn", "norm"]
+    )
+    assert (apart.item(), places) == (3.0, [Between("norm", "norm", 0.0)])
+
+
+def test_a_game_has_one_mixture_by_the_geometric_mean_of_its_seeds():
+    norms = {"dqn": column(16.0, 16.0), "norm": column(1.0, 1.0), "gram": column(2.0, 8.0)}
+    scores = {"dqn": column(1.0, 3.0), "norm": column(3.0, 5.0), "gram": column(0.0, 0.0)}
+    apart, places = interpolated(scores, norms, "gram", ["dqn", "norm"])
+    assert places == [Between("norm", "dqn", pytest.approx(0.5))]
+    np.testing.assert_allclose(apart, column(-2.0, -4.0))
+
+
+def test_features_that_are_all_zero_have_no_place():
+    norms = {"dqn": column(9.0), "norm": column(0.0), "gram": column(3.0)}
+    assert interpolated({arm: column(1.0) for arm in norms}, norms, "gram", ["dqn", "norm"])[1] == [None]
+
+
+def analysed(scores, norms):
+    """An analysis of one game, and the table of its features."""
+    runs = study({(GAME, arm, seed): [score] for arm in scores for seed, score in enumerate(scores[arm])})
+    features = pl.DataFrame(
+        [(GAME, arm, seed, norm) for arm in norms for seed, norm in enumerate(norms[arm])],
+        ["game", "arm", "seed", "training_norm"],
+        orient="row",
+    )
+    return analyse(runs, Options(replicates=FAST)), features
+
+
+SCORES = {"dqn": [1.0, 2.0], "norm (matched)": [3.0, 4.0], "gram": [5.0, 9.0]}
+NORMS = {"dqn": [9.0, 9.0], "norm (matched)": [1.0, 1.0], "gram": [3.0, 3.0]}
+
+
+def test_a_study_is_laid_beside_its_own_controls():
+    analysis, features = analysed(SCORES, NORMS)
+    found = equal_norm(analysis, features)
+    assert found.controls == ["dqn", "norm (matched)"]
+    assert found.final.pairs["gram"][:, 0].tolist() == pytest.approx([3.0, 6.0])
+    row = found.table(analysis.games).row(0, named=True)
+    assert (row["smaller"], row["larger"], row["share"]) == ("norm (matched)", "dqn", pytest.approx(0.5))
+    assert (row["smaller_norm"], row["larger_norm"], row["norm"]) == pytest.approx((1.0, 9.0, 3.0))
+    assert row["final"] == pytest.approx(4.5)
+    assert row["final_low"] < 4.5 < row["final_high"]
+    assert "0.50 norm (matched), 0.50 dqn" in equal_norm_section(analysis, found)
+
+
+def test_games_are_put_together_where_an_arm_has_a_control_in_all_of_them():
+    games = [GAME, "minatar/asterix"]
+    arms = {"dqn": [5.0, 6.0], "norm:1.0": [7.0, 8.0], "gram:1.0": [9.0, 9.5], "gram:9.0": [9.0, 9.5]}
+    norms = {"dqn": 9.0, "norm:1.0": 1.0, "gram:1.0": 3.0, "gram:9.0": 3.0}
+    cells = [(game, arm, seed) for game in games for arm in arms for seed in (0, 1)]
+    analysis = analyse(study({cell: [arms[cell[1]][cell[2]]] for cell in cells}), Options(replicates=FAST))
+    analysis.random[:] = 0.0
+    of_features = [(*cell, 0.1 if cell[:2] == (GAME, "gram:9.0") else norms[cell[1]]) for cell in cells]
+    features = pl.DataFrame(of_features, ["game", "arm", "seed", "training_norm"], orient="row")
+    found = equal_norm(analysis, features)
+    whole = found.together(found.final, "gram:1.0")
+    assert float(whole.estimate) == pytest.approx(100 * np.mean([9.0 - 6.0, 9.5 - 7.0]) / 5.5)
+    assert np.isnan(found.together(found.final, "gram:9.0").estimate)
+    assert "together, %" in equal_norm_section(analysis, found)
+
+
+@pytest.mark.parametrize("lacking", ["dqn", "norm (matched)", "gram"])
+def test_without_both_controls_and_another_arm_there_is_nothing_to_lay_beside(lacking):
+    scores, norms = ({arm: own for arm, own in one.items() if arm != lacking} for one in (SCORES, NORMS))
+    assert equal_norm(*analysed(scores, norms)) is None
+
+
+def test_without_logs_of_the_features_there_is_none():
+    assert equal_norm(analysed(SCORES, NORMS)[0], None) is None
+    assert equal_norm_section(analysed(SCORES, NORMS)[0], None) == ""
+
+
+@pytest.mark.parametrize("other", ["norm:1.0:uncentered", "norm:1.0 lr 0.001"])
+def test_arms_that_differ_by_more_than_their_size_are_no_controls(other):
+    scores, norms = ({**one, other: one["norm (matched)"]} for one in (SCORES, {**NORMS, "norm (matched)": [2.0, 2.0]}))
+    assert equal_norm(*analysed(scores, norms)).controls == ["dqn", "norm (matched)"]
+
+
+def test_the_norms_of_runs_that_have_no_score_do_not_count():
+    scores = {**SCORES, "gram": [5.0]}
+    found = equal_norm(*analysed(scores, {**NORMS, "gram": [3.0, 9000.0]}))
+    assert found.norms["gram"][0] == pytest.approx(3.0)
+
+
+def test_the_report_has_a_section_and_a_table_of_it(tmp_path):
+    arms = ["dqn", "gram", "norm (matched)"]
+    write_study(tmp_path / "study", games=["Asterix", "Pong"], arms=arms, seeds=3, episodes=60, metric_rows=8,
+                generator=np.random.default_rng(0))  # fmt: skip
+    for path in (tmp_path / "study").rglob("metrics.csv"):
+        size = {"dqn": 9.0, "gram": 2.0, "norm (matched)": 1.0}[
+            next(arm for arm in arms[::-1] if arm.split()[0] in str(path))
+        ]
+        rows = list(csv.DictReader(path.open()))
+        with path.open("w", newline="") as stream:
+            writer = csv.DictWriter(stream, rows[0])
+            writer.writeheader()
+            writer.writerows({**row, "feature_norm": size} for row in rows)
+    build(tmp_path / "study", tmp_path / "report", Options(replicates=FAST))
+    page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
+    assert re.search(r'<section id="equal-norm".*?What the control is made of.*?</section>', page, re.DOTALL)
+    rows = pl.read_csv(tmp_path / "report" / "equal_norm.csv")
+    assert rows["arm"].to_list() == ["gram", "gram"]
+    assert rows["share"].to_list() == pytest.approx([np.log(2) / np.log(9)] * 2)
