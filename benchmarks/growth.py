@@ -15,8 +15,9 @@ from benchmarks.command_line import check_file
 from benchmarks.contestants import Workload
 from benchmarks.side_by_side import Row, emulator_note, heading, spread, workload
 from benchmarks.workers import Measurement, Worker, say
+from gramian.cores import cores
 from gramian.deep.config import load_preset
-from gramian.deep.environments.population import cores, make_engine
+from gramian.deep.environments.population import make_engine
 from gramian.deep.games import find_game
 from gramian.deep.memory import available_bytes
 from gramian.deep.replay import bytes_needed

@@ -15,8 +15,8 @@ import torch
 from benchmarks.contestants import CONTESTANTS, PEERS, Workload, beyond_peers, missing
 from benchmarks.peer_games import has_preprocessing
 from benchmarks.workers import Clock, Measurement, Worker, say
+from gramian.cores import cores
 from gramian.deep.config import load_preset
-from gramian.deep.environments.population import cores
 from gramian.deep.games import Kind, find_game
 from gramian.deep.memory import available_bytes
 from gramian.errors import UserError

@@ -203,15 +203,17 @@ def check_memory() -> Finding:
 
 def check_threads() -> Finding:
     """Threads of torch: more than there are cores are slower than one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from gramian.cores import cores
+
+    usable = cores()
     asked = os.environ.get("OMP_NUM_THREADS")
     if asked is None:
-        return Finding("ok", f"{cores} cores; OMP_NUM_THREADS is not set")
+        return Finding("ok", f"{usable} cores; OMP_NUM_THREADS is not set")
     if not asked.isdecimal() or int(asked) < 1:
         return Finding("wrong", f"OMP_NUM_THREADS is '{asked}'", "export OMP_NUM_THREADS=1")
-    if int(asked) > cores:
-        return Finding("wrong", f"OMP_NUM_THREADS={asked} on {cores} cores", "export OMP_NUM_THREADS=1")
-    return Finding("ok", f"{cores} cores, OMP_NUM_THREADS={asked}")
+    if int(asked) > usable:
+        return Finding("wrong", f"OMP_NUM_THREADS={asked} on {usable} cores", "export OMP_NUM_THREADS=1")
+    return Finding("ok", f"{usable} cores, OMP_NUM_THREADS={asked}")
 
 
 def check_determinism() -> Finding:

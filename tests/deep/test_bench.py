@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from gramian.cli import main
+from gramian.cores import cores
 from gramian.deep import bench, bench_command
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
-from gramian.deep.environments import cores
 from gramian.deep.graphs import pick_execution
 from gramian.deep.session import place_replay
 from gramian.errors import UserError

@@ -1,8 +1,8 @@
 import pytest
 
 from gramian.cli import main
+from gramian.cores import cores
 from gramian.deep import commands
-from gramian.deep.environments import cores
 from gramian.deep.session import train
 from tests.deep.sessions import small
 

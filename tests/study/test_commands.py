@@ -6,7 +6,7 @@ import time
 import pytest
 
 from gramian.cli import main
-from gramian.deep.environments import cores
+from gramian.cores import cores
 from gramian.study import commands
 from gramian.study.attempts import attempts, is_locked
 from gramian.study.plan import PLAN, STUDY, read_plan

@@ -7,11 +7,12 @@ from typing import Literal
 import torch
 import tyro
 
+from gramian.cores import cores
 from gramian.deep.arms import parse_arm
 from gramian.deep.bench import measure
 from gramian.deep.commands import PRESET_FOR, check_torch_threads
 from gramian.deep.config import Config, Settings, check_preset, load_preset, population
-from gramian.deep.environments import cores, make_engine
+from gramian.deep.environments import make_engine
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution, compare, pick_execution
 from gramian.deep.memory import memory_bill

@@ -9,9 +9,9 @@ from typing import Annotated, Literal, Self
 import torch
 import tyro
 
+from gramian.cores import cores
 from gramian.deep.arms import parse_arm
 from gramian.deep.config import Config, Settings, load_preset, population
-from gramian.deep.environments import cores
 from gramian.deep.games import find_game
 from gramian.deep.graphs import Execution
 from gramian.deep.logs import read_status, torch_threads

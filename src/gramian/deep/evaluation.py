@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.environments import EnvironmentOptions, Flavour, cores, make_engine, make_flavour_engine
+from gramian.cores import cores
+from gramian.deep.environments import EnvironmentOptions, Flavour, make_engine, make_flavour_engine
 from gramian.deep.environments.engine import Engine
 from gramian.deep.playing import Players
 from gramian.deep.runs import Run, check_epsilon

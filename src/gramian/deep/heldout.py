@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gramian.cores import cores
 from gramian.deep.config import Config
-from gramian.deep.environments import EnvironmentOptions, cores, make_engine
+from gramian.deep.environments import EnvironmentOptions, make_engine
 from gramian.deep.games import Game
 from gramian.deep.learner import Learner
 from gramian.deep.networks import forward

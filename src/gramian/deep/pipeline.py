@@ -34,10 +34,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gramian.cores import cores
 from gramian.deep.acting import actors
 from gramian.deep.batch import Batch
 from gramian.deep.compiled_update import CompiledUpdate
-from gramian.deep.environments import cores
 from gramian.deep.graphs import Execution, nothing, record
 from gramian.deep.halves import HalvedUpdate, one_thread
 from gramian.deep.host_replay import HostReplay

@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gramian.cores import cores
 from gramian.deep.batch import Batch
 from gramian.deep.config import Config
-from gramian.deep.environments import Environments, Step, cores
+from gramian.deep.environments import Environments, Step
 from gramian.deep.graphs import Execution, pick_execution
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, LearnerConfig

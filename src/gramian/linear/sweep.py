@@ -1,7 +1,6 @@
 """Sweeps made of cells: computed over the cores, written as they finish, taken up again where they stopped."""
 
 import json
-import os
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import __version__
+from gramian.cores import cores
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
 from gramian.progress import Progress
@@ -137,4 +137,4 @@ def check_threads(threads: int) -> int:
         raise UserError(f"threads is {threads}; it must be 0 (one per core) or above")
     if threads:
         return threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores()

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 
+from gramian.cores import cores
 from gramian.deep.checkpoint import compress
 from gramian.deep.config import Config
 from gramian.deep.logs import write_status
@@ -195,14 +196,10 @@ def probe(device: str) -> dict[str, Any]:
     return {
         "device": chosen.type,
         "gpus": torch.cuda.device_count() if cuda else 0,
-        "cores": _usable_cores(),
+        "cores": cores(),
         "name": torch.cuda.get_device_name(chosen) if cuda else "CPU",
         "free_bytes": available_bytes(chosen),
     }
-
-
-def _usable_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def measure(

@@ -1,6 +1,5 @@
 """The environments of a population: P runs with E environments each, behind one interface."""
 
-import os
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.cores import cores
 from gramian.deep.environments.engine import Engine, Frames, check_patience
 from gramian.deep.environments.options import EnvironmentOptions, Flavour
 from gramian.deep.games import Game
@@ -453,11 +453,6 @@ def _common_observation(games: Sequence[Game], groups: Sequence[_Group]) -> Obse
                 f"{first.shape} and {engine.observation.shape}; train them in separate populations"
             )
     return first
-
-
-def cores() -> int:
-    """The cores that this process may use, which in a container are fewer than the machine's."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _crc32(frames: Frames) -> int:
