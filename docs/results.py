@@ -77,8 +77,9 @@ GROWING = {"minatar": ("dqn", "gram"), "atari": ("dqn", "gram", "gram (0.082)", 
 SETS = ("first set", "main set")
 """The two sets of runs, in the order in which they were made."""
 SCORED = ("scores.csv", "features.csv")
-SIZES = {"training_norm": "‖φ‖", "held_out_std_sum": "Σσ"}
+SIZES = {"training_norm": "‖φ‖", "training_std_sum": "Σσ", "held_out_std_sum": "Σσ, held out"}
 """What an arm and a control may have in common: the norm of the features, or the sum of their standard deviations."""
+MEASURED = {"final_score": "score", "auc": "area"}
 FEATURES = {
     "training_norm": "‖φ‖ in training",
     "held_out_sparsity": "share of zeros",
@@ -294,7 +295,8 @@ def by_area(study: str) -> str:
 
 def parts_of(titles: Sequence[str], pairs: Array) -> dict[str, list[int]]:
     """Every game, all of them, and all but the one with the largest difference, by what that is called."""
-    largest = int(np.abs(np.nanmean(pairs, axis=0)).argmax())
+    means = np.abs(statistics.mean_over_runs(pairs))
+    largest = int(np.where(np.isnan(means), -1.0, means).argmax())
     groups = {title: [at] for at, title in enumerate(titles)}
     groups["together"] = list(range(len(titles)))
     groups[f"without {titles[largest]}"] = [at for at in groups["together"] if at != largest]
@@ -302,65 +304,134 @@ def parts_of(titles: Sequence[str], pairs: Array) -> dict[str, list[int]]:
 
 
 def shares(study: str) -> str:
-    """`gram` at the κ that was chosen over DQN and beyond a control at equal norm, in percent of what DQN learns."""
-    if missing := [path for name in SCORED if not read(path := RESULTS / study / name)]:
+    """`gram` at the κ that was chosen over DQN, over the control, and over one at equal norm, in percent."""
+    if missing := unread(study):
         return awaited(*missing)
     found = read(RESULTS / study / "scores.csv")
-    over = [Grid(found, column).relative(learned(found)).pairs(CHOSEN, "dqn") for column in ("final_score", "auc")]
-    beyond, _, titles = at_equal_size(study, CHOSEN, "training_norm")
-    columns = [one for both in zip(over, beyond, strict=True) for one in both]
-    lines = [
-        [name, *(interval_text(student(one[:, games]), sign=True) for one in columns)]
-        for name, games in parts_of(titles, over[0]).items()
-    ]
-    header = [f"{what} {than}" for what in ("score", "area") for than in ("over DQN", "beyond the norm penalty")]
-    return table([f"`{CHOSEN}`, %", *header], lines)
-
-
-def at_equal_size(study: str, arm: str, size: str) -> tuple[list[Array], list[Between | None], list[str]]:
-    """An arm less a control at its own size, in percent of what DQN learns; what that is made of; and the games' names.
-
-    The differences are ``[S, G]``, by final score and by area.
-    """
-    found = read(RESULTS / study / "scores.csv")
-    sizes = Grid(read(RESULTS / study / "features.csv"), size)
-    controls = [one for one in sizes.arms if kind_of(one) in ONLY_SHRINK]
     scale = learned(found)
-    pairs = []
-    for column in ("final_score", "auc"):
-        grid = Grid(found, column)
-        apart, places = interpolated(grid.values, sizes.values, arm, controls)
-        pairs.append(np.asarray(100.0 * apart / scale))
-    return pairs, places, grid.titles
+    columns = {}
+    for column, what in MEASURED.items():
+        grid = Grid(found, column).relative(scale)
+        columns |= {
+            f"{what} over {other}": grid.pairs(CHOSEN, arm)
+            for arm, other in (("dqn", "DQN"), (CONTROL, f"`{CONTROL}`"))
+        }
+        columns[f"{what} at equal ‖φ‖"] = 100.0 * at_equal_size(study, CHOSEN, "training_norm", column)[0] / scale
+    groups = parts_of(grid.titles, columns["score over DQN"])
+    lines = [
+        [name, *(interval_text(student(one[:, games]), sign=True) for one in columns.values())]
+        for name, games in groups.items()
+    ]
+    return table([f"`{CHOSEN}`, %", *columns], lines)
 
 
-def equal_sizes(study: str, arm: str) -> str:
-    """An arm beside controls at equal norm, and at equal spread, of the features, game by game."""
-    if missing := [path for name in SCORED if not read(path := RESULTS / study / name)]:
+def unread(study: str) -> list[Path]:
+    """Which of the scores and the features of a study are not there."""
+    return [path for name in SCORED if not read(path := RESULTS / study / name)]
+
+
+def at_equal_size(study: str, arm: str, size: str, column: str) -> tuple[Array, list[Between | None]]:
+    """An arm less a control at its own size, by pairs ``[S, G]``, and what that is made of in each game.
+
+    Raises
+    ------
+    UserError
+        If scores and features are not of the same games and seeds.
+    """
+    scored = Grid(read(RESULTS / study / "scores.csv"), column)
+    # what the features of a run had been before it diverged says nothing
+    rows = [row if row["state"] == "done" else {**row, size: ""} for row in read(RESULTS / study / "features.csv")]
+    sizes = Grid(rows, size)
+    if (scored.games, scored.seeds) != (sizes.games, sizes.seeds):
+        raise UserError(f"scores and features in '{RESULTS / study}' are not of the same runs; make the report again")
+    controls = [one for one in sizes.arms if kind_of(one) in ONLY_SHRINK]
+    return interpolated(scored.values, sizes.values, arm, controls)
+
+
+def equal_sizes(study: str, arm: str, sizes: Sequence[str]) -> str:
+    """An arm beside controls at equal norm, and at equal spread, of the features, in percent of what DQN learns."""
+    if missing := unread(study):
         return awaited(*missing)
+    found = read(RESULTS / study / "scores.csv")
+    titles, scale = Grid(found, "auc").titles, learned(found)
+    groups: dict[str, list[int]] = {}
     columns: list[list[str]] = []
-    for size, name in SIZES.items():
-        pairs, places, titles = at_equal_size(study, arm, size)
-        groups = parts_of(titles, pairs[0])
-        made_of = [mixture_words(place) for place in places] + [""] * (len(groups) - len(titles))
-        cells = [[interval_text(student(one[:, games]), sign=True) for games in groups.values()] for one in pairs]
-        columns += [[f"control at equal {name}", *made_of]]
-        columns += [[f"{what} at equal {name}", *own] for what, own in zip(("score", "area"), cells, strict=True)]
+    for size in sizes:
+        for column, what in MEASURED.items():
+            apart, places = at_equal_size(study, arm, size, column)
+            percent = 100.0 * apart / scale
+            if not groups:
+                groups = parts_of(titles, percent)
+            if column == "final_score":
+                made_of = [mixture_words(place) for place in places]
+                columns.append([f"control at equal {SIZES[size]}", *made_of, *[""] * (len(groups) - len(titles))])
+            cells = [interval_text(student(percent[:, games]), sign=True) for games in groups.values()]
+            columns.append([f"{what} at equal {SIZES[size]}", *cells])
     header, *lines = zip([f"`{arm}`, %", *groups], *columns, strict=True)
     return table(header, lines)
 
 
-def equal_sizes_together(study: str) -> str:
-    """Arms beside controls at equal norm, and at equal spread, of the features, over all games."""
-    if missing := [path for name in SCORED if not read(path := RESULTS / study / name)]:
+def equal_sizes_as_one(study: str, arms: Sequence[str]) -> str:
+    """Arms taken as one beside controls at equal norm, and at equal spread, of the features."""
+    if missing := unread(study):
         return awaited(*missing)
-    arms = [one for one in Grid(read(RESULTS / study / "scores.csv"), "auc").arms if kind_of(one) not in ONLY_SHRINK]
+    found = read(RESULTS / study / "scores.csv")
+    titles, scale = Grid(found, "auc").titles, learned(found)
+    columns = []
+    for column, what in MEASURED.items():
+        for size, name in SIZES.items():
+            apart = np.mean([at_equal_size(study, arm, size, column)[0] for arm in arms], axis=0)
+            cells = [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(titles))]
+            columns.append(
+                [f"{what} at equal {name}", *cells, interval_text(student(100.0 * apart / scale), sign=True)]
+            )
+    header, *lines = zip(["game", *titles, "together, %"], *columns, strict=True)
+    return table(header, lines)
+
+
+def equal_in_both_sets(study: str, first: str, game: str) -> str:
+    """Arms less a control at their own size in both sets of runs: over all games, and in one of them."""
+    if missing := [path for one in (first, study) for path in unread(one)]:
+        return awaited(*missing)
+    found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
+    at = Grid(found[1], "auc").titles.index(game)
     lines = []
-    for arm in arms:
-        cells = [interval_text(student(one), sign=True) for size in SIZES for one in at_equal_size(study, arm, size)[0]]
-        lines.append([f"`{arm}`", *cells])
-    header = [f"{what} at equal {name}" for name in SIZES.values() for what in ("score", "area")]
-    return table(["together, %", *header], lines)
+    for name, arms in (("`gram` and `decor`", PENALISED), ("`gram-unbiased`", ("gram-unbiased",))):
+        for size in ("training_norm", "held_out_std_sum"):
+            for column, what in MEASURED.items():
+                apart = [
+                    np.mean([at_equal_size(one, arm, size, column)[0] for arm in arms], axis=0)
+                    for one in (first, study)
+                ]
+                percent = [100.0 * one / learned(rows) for one, rows in zip(apart, found, strict=True)]
+                cells = [*in_each_set(percent), *in_each_set([one[:, [at]] for one in apart])]
+                lines.append([f"{name}, {what} at equal {SIZES[size]}", *cells])
+    columns = [f"{what}, {one}" for what in ("together, %", game) for one in (*SETS, "mean of both")]
+    return table(["", *columns], lines)
+
+
+def straight(study: str) -> str:
+    """Of three controls the middle one, by size, less what a straight line between the outer ones gives there."""
+    if missing := unread(study):
+        return awaited(*missing)
+    found = read(RESULTS / study / "scores.csv")
+    titles, scale = Grid(found, "auc").titles, learned(found)
+    columns = []
+    for column, what in MEASURED.items():
+        for size in ("training_norm", "training_std_sum"):
+            scored, sizes = Grid(found, column), Grid(read(RESULTS / study / "features.csv"), size)
+            means = {arm: np.exp(np.nanmean(np.log(sizes.values[arm]), axis=0)) for arm in sizes.arms}
+            controls = [arm for arm in sizes.arms if kind_of(arm) in ONLY_SHRINK]
+            apart = np.empty_like(scored.values["dqn"])
+            for at in range(len(titles)):
+                low, middle, high = sorted(controls, key=lambda arm: float(means[arm][at]))
+                apart[:, at] = interpolated(scored.values, sizes.values, middle, [low, high])[0][:, at]
+            cells = [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(titles))]
+            columns.append(
+                [f"{what}, by {SIZES[size]}", *cells, interval_text(student(100.0 * apart / scale), sign=True)]
+            )
+    header, *lines = zip(["game", *titles, "together, %"], *columns, strict=True)
+    return table(header, lines)
 
 
 def moments(study: str, frames: Sequence[int]) -> str:
@@ -461,17 +532,31 @@ def repeated_area(study: str, first: str) -> str:
 
 
 def headline(study: str, first: str) -> str:
-    """What `gram` and `decor` as one arm have over DQN, and beyond the norm penalty: over all games, in percent."""
+    """What `gram` and `decor` as one arm have over DQN, and over the norm penalty: over all games, in percent."""
+    if missing := [path for one in (first, study) for path in unread(one)]:
+        return awaited(*missing)
     found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
-    if not all(found):
-        return awaited(*(RESULTS / one / "scores.csv" for one in (first, study)))
     scales = [learned(rows) / 100.0 for rows in found]
     lines = []
     for title, column in (("final score", "final_score"), ("area under the learning curve", "auc")):
         grids = [Grid(rows, column) for rows in found]
+        equal = [
+            np.mean([at_equal_size(one, arm, "training_norm", column)[0] for arm in PENALISED], axis=0) / scale
+            for one, scale in zip((first, study), scales, strict=True)
+        ]
+        _, *at_equal_norm = in_each_set(equal)
         _, *cells = zip(*(less(grids, PENALISED, other, scales) for other in ("dqn", CONTROL)), strict=True)
-        lines += [[f"{title}, {runs}", *own] for runs, own in zip(("main set", "both sets"), cells, strict=True)]
-    return table(["in percent of what DQN learns", "over DQN", f"beyond `{CONTROL}`"], lines)
+        lines += [
+            [f"{title}, {runs}", *own, last]
+            for runs, own, last in zip(("main set", "both sets"), cells, at_equal_norm, strict=True)
+        ]
+    columns = ["over DQN", f"over `{CONTROL}`", "over the same at equal ‖φ‖"]
+    return table(["in percent of what DQN learns", *columns], lines)
+
+
+def in_each_set(differences: Sequence[Array]) -> list[str]:
+    """Of each set of runs, and of the mean of them by seed."""
+    return [interval_text(student(one), sign=True) for one in (*differences, np.mean(differences, axis=0))]
 
 
 def less(
@@ -482,7 +567,7 @@ def less(
         ((np.mean([grid.values[arm] for arm in arms], axis=0) - grid.values[other]) / scale)[:, games]
         for grid, scale in zip(sets, scales, strict=True)
     ]
-    return [interval_text(student(one), sign=True) for one in (*differences, np.mean(differences, axis=0))]
+    return in_each_set(differences)
 
 
 def in_both_sets(study: str, first: str, together: Mapping[str, Sequence[str]], *, column: str = "final_score") -> str:
@@ -660,7 +745,7 @@ def figures(study: str) -> str:
             "differences": ("Final score less that of DQN", f"Final score less that of DQN, {less}, {bar_words(rows)}"),
             "against-control": (
                 f"Final score less that of {CONTROL}",
-                f"What is left beyond small features: final score less that of `{CONTROL}`, {less}, {bar_words(rows)}",
+                f"Beyond shrinking alone: final score less that of `{CONTROL}`, {less}, {bar_words(rows)}",
             ),
         },
     )
@@ -832,9 +917,12 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-headline": lambda: headline("minatar", FIRST),
         "minatar-both": lambda: both("minatar"),
         "minatar-norms": lambda: norms("minatar", FIRST),
-        "minatar-equal": lambda: equal_sizes_together("minatar"),
+        "minatar-equal": lambda: equal_sizes_as_one("minatar", PENALISED),
+        "minatar-equal-unbiased": lambda: equal_sizes_as_one("minatar", ["gram-unbiased"]),
+        "minatar-equal-both": lambda: equal_in_both_sets("minatar", FIRST, "Freeway"),
+        "minatar-straight": lambda: straight("minatar"),
         "atari-shares": lambda: shares("atari"),
-        "atari-equal": lambda: equal_sizes("atari", CHOSEN),
+        "atari-equal": lambda: equal_sizes("atari", CHOSEN, ["training_norm", "training_std_sum"]),
         "atari-pilot": lambda: pilot("atari"),
         "atari-tuned": lambda: tuned("atari"),
         "atari-area": lambda: by_area("atari"),

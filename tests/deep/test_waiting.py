@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 
+from gramian.cli import main
 from gramian.deep import trainer
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
@@ -209,19 +210,45 @@ def test_a_time_that_is_none_is_refused(patience_s):
 
 
 @pytest.mark.parametrize(
-    ("device", "runs", "threads", "patience_s"),
-    [("cuda", 3, 4, trainer.PATIENCE_S), ("cuda", 4, 4, 0.0), ("cuda", 1, 1, 0.0), ("cpu", 3, 4, 0.0)],
+    ("device", "runs", "threads", "cores", "patience_s"),
+    [
+        ("cuda", 3, 0, 4, trainer.PATIENCE_S),
+        ("cuda", 3, 4, 16, trainer.PATIENCE_S),
+        ("cuda", 3, 0, 3, 0.0),
+        ("cuda", 4, 4, 16, 0.0),
+        ("cuda", 12, 72, 8, 0.0),
+        ("cpu", 3, 4, 16, 0.0),
+    ],
 )
-def test_training_waits_awake_beside_a_gpu_where_everybody_has_a_core(monkeypatch, device, runs, threads, patience_s):
+def test_training_waits_awake_beside_a_gpu_where_everybody_has_a_core(
+    monkeypatch, device, runs, threads, cores, patience_s
+):
     given = []
+    monkeypatch.delenv(trainer.PATIENCE, raising=False)
+    monkeypatch.setattr(trainer, "cores", lambda: cores)
     monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["patience_s"]))
     config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], list(range(runs))))
     trainer.make_environments(config, threads, device)
     trainer.make_environments(config, threads, device, patience_s=0.001)
-    monkeypatch.setattr(trainer, "cores", lambda: threads)
-    trainer.make_environments(config, device=device)
-    assert given == [patience_s, 0.001, patience_s]
+    assert given == [patience_s, 0.001]
     assert trainer.PATIENCE_S > 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize(("asked", "patience_s"), [("0", 0.0), ("500", 0.0005)])
+def test_an_environment_variable_says_otherwise(monkeypatch, device, asked, patience_s):
+    monkeypatch.setenv(trainer.PATIENCE, asked)
+    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0]))
+    assert trainer.patience(config, device=device) == patience_s
+
+
+def test_an_environment_variable_that_is_no_time_is_one_line(monkeypatch, capsys, tmp_path):
+    monkeypatch.setenv(trainer.PATIENCE, "2ms")
+    out = tmp_path / "run"
+    arguments = ["--game", "pong", "--arm", "dqn", "--device", "cpu", "--frames", "400", "--out", str(out)]
+    assert main(["train", *arguments]) == 2
+    assert "GRAMIAN_PATIENCE_US is '2ms'; give a whole number of microseconds" in capsys.readouterr().err
+    assert not out.exists()
 
 
 def test_games_of_other_kinds_wait_for_nobody():

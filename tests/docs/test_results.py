@@ -276,10 +276,11 @@ def test_the_share_of_each_game_stands_beside_the_mean_with_and_without_the_larg
     assert results.shares("atari").startswith(results.AWAITED)
     write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
     found = columns(results.shares("atari"))
-    names, over, beyond, *_ = found.values()
+    names, over, above, beyond, *_ = found.values()
     assert names == ["Asterix", "Qbert", "together", "without Qbert"]
     # DQN learns 1.05 less 0.25 in either game; the control is halfway between it and norm (matched)
     assert [float(cell.strip("*").split()[0]) for cell in over] == [125.0, 250.0, 188.0, 125.0]
+    assert [float(cell.strip("*").split()[0]) for cell in above] == [62.5, 188.0, 125.0, 62.5]
     assert [float(cell.strip("*").split()[0]) for cell in beyond] == [93.8, 219.0, 156.0, 93.8]
 
 
@@ -287,10 +288,10 @@ def write_sizes(results, sizes, study="atari"):
     """Feature norms by arm, the same in all runs, and standard deviations that are half of them."""
     with (results.RESULTS / study / "scores.csv").open() as stream:
         runs = list(csv.DictReader(stream))
-    lines = ["game,arm,seed,state,training_norm,held_out_std_sum"]
+    lines = ["game,arm,seed,state,training_norm,training_std_sum,held_out_std_sum"]
     for run in runs:
         size = sizes[run["arm"]]
-        lines.append(f"{run['game']},{run['arm']},{run['seed']},done,{size},{size / 2}")
+        lines.append(f"{run['game']},{run['arm']},{run['seed']},done,{size},{size / 2},{size / 3}")
     (results.RESULTS / study / "features.csv").write_text("\n".join(lines) + "\n")
 
 
@@ -298,7 +299,7 @@ def test_an_arm_stands_beside_a_control_at_equal_norm_and_at_equal_spread(result
     arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5, "norm (0.1)": 1.25}
     write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
     write_sizes(results, {"dqn": 27.0, "gram (0.082)": 3.0, "norm (matched)": 1.0, "norm (0.1)": 9.0})
-    found = columns(results.equal_sizes("atari", "gram (0.082)"))
+    found = columns(results.equal_sizes("atari", "gram (0.082)", ["training_norm", "training_std_sum"]))
     assert found["`gram (0.082)`, %"][:3] == ["Asterix", "Qbert", "together"]
     for size in ("‖φ‖", "Σσ"):
         assert found[f"control at equal {size}"][:2] == ["0.50 norm (matched), 0.50 norm (0.1)"] * 2
@@ -307,15 +308,49 @@ def test_an_arm_stands_beside_a_control_at_equal_norm_and_at_equal_spread(result
 
 
 def test_arms_without_a_control_at_their_size_have_no_mean_over_the_games(results):
-    arms = {"dqn": 1.0, "gram": 2.0, "cross": 2.0, "norm": 1.5}
+    arms = {"dqn": 1.0, "gram": 2.0, "decor": 2.0, "cross": 2.0, "norm": 1.5}
     write_scores(results, "minatar", ["minatar/asterix", "minatar/breakout"], arms, seeds=2)
-    assert results.equal_sizes_together("minatar").startswith(results.AWAITED)
-    write_sizes(results, {"dqn": 9.0, "gram": 3.0, "cross": 0.5, "norm": 1.0}, "minatar")
-    found = columns(results.equal_sizes_together("minatar"))
-    assert found["together, %"] == ["`gram`", "`cross`"]
-    gram, cross = found["score at equal ‖φ‖"]
-    assert gram.strip("*").startswith("+93.8 ")
-    assert cross == "–"
+    assert results.equal_sizes_as_one("minatar", ["gram", "decor"]).startswith(results.AWAITED)
+    write_sizes(results, {"dqn": 9.0, "gram": 3.0, "decor": 3.0, "cross": 0.5, "norm": 1.0}, "minatar")
+    found = columns(results.equal_sizes_as_one("minatar", ["gram", "decor"]))
+    assert found["game"] == ["Asterix", "Breakout", "together, %"]
+    for size in ("‖φ‖", "Σσ", "Σσ, held out"):
+        game, _, together = (cell.strip("*").split()[0] for cell in found[f"score at equal {size}"])
+        assert (game, together) == ("+0.750", "+93.8")
+    assert columns(results.equal_sizes_as_one("minatar", ["cross"]))["score at equal ‖φ‖"] == ["–"] * 3
+
+
+def test_a_game_without_a_control_is_not_the_largest_one(results):
+    titles, pairs = ["Asterix", "Qbert", "Pong"], np.array([[np.nan, 1.0, -3.0], [np.nan, 1.0, -3.0]])
+    assert list(results.parts_of(titles, pairs)) == [*titles, "together", "without Pong"]
+
+
+def test_scores_and_features_of_other_runs_are_refused(results):
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5}
+    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
+    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
+    path = results.RESULTS / "atari" / "features.csv"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if "qbert" not in line))
+    with pytest.raises(UserError, match="are not of the same runs"):
+        results.shares("atari")
+
+
+def test_the_size_of_a_run_that_diverged_does_not_count(results):
+    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5}
+    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
+    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
+    before = results.shares("atari")
+    path = results.RESULTS / "atari" / "features.csv"
+    path.write_text(path.read_text().replace("asterix,dqn,0,done,9.0,", "asterix,dqn,0,diverged,1e30,"))
+    assert results.shares("atari") == before
+
+
+def test_the_middle_control_is_laid_beside_a_line_between_the_outer_ones(results):
+    arms = {"dqn": 1.0, "gram": 2.0, "norm": 1.5, "norm (matched)": 2.25}
+    write_scores(results, "minatar", ["minatar/asterix", "minatar/breakout"], arms, seeds=2)
+    write_sizes(results, {"dqn": 9.0, "gram": 2.0, "norm": 1.0, "norm (matched)": 3.0}, "minatar")
+    found = columns(results.straight("minatar"))["score, by ‖φ‖"]
+    assert [cell.strip("*").split()[0] for cell in found] == ["+1.00", "+1.00", "+125"]
 
 
 def test_a_game_of_one_seed_is_put_together_with_the_others_without_an_interval(results):

@@ -58,7 +58,7 @@ def test_norms_that_are_nearly_equal_count_as_equal(own, nearest):
     assert apart.item() == 5.0 - scores[nearest].item()
 
 
-@pytest.mark.parametrize("own", [0.5, 10.0])
+@pytest.mark.parametrize("own", [0.5, 0.94, 9.6, 10.0])
 def test_beyond_the_outermost_controls_nothing_is_said(own):
     norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(own)}
     apart, places = interpolated({arm: column(1.0) for arm in norms}, norms, "gram", ["dqn", "norm"])
@@ -87,15 +87,25 @@ def test_features_that_are_all_zero_have_no_place():
     assert interpolated({arm: column(1.0) for arm in norms}, norms, "gram", ["dqn", "norm"])[1] == [None]
 
 
+def of_features(cells):
+    """A table of features by game, arm and seed; runs with an infinite norm have diverged."""
+    rows = [(*cell, norm, "done" if np.isfinite(norm) else "diverged") for cell, norm in cells.items()]
+    return pl.DataFrame(rows, ["game", "arm", "seed", "training_norm", "state"], orient="row")
+
+
 def analysed(scores, norms):
-    """An analysis of one game, and the table of its features."""
-    runs = study({(GAME, arm, seed): [score] for arm in scores for seed, score in enumerate(scores[arm])})
-    features = pl.DataFrame(
-        [(GAME, arm, seed, norm) for arm in norms for seed, norm in enumerate(norms[arm])],
-        ["game", "arm", "seed", "training_norm"],
-        orient="row",
-    )
-    return analyse(runs, Options(replicates=FAST)), features
+    """An analysis of one game, its runs, and the table of its features."""
+    found = study({(GAME, arm, seed): [score] for arm in scores for seed, score in enumerate(scores[arm])})
+    runs = told(found.runs)
+    features = of_features({(GAME, arm, seed): norm for arm in norms for seed, norm in enumerate(norms[arm])})
+    return analyse(found, Options(replicates=FAST)), runs, features
+
+
+def told(runs, uncentred=()):
+    """Runs with what their arms are."""
+    kinds = {arm: re.split("[: ]", arm)[0] for arm in runs["arm"].unique()}
+    centred = {arm: kind != "dqn" and arm not in uncentred for arm, kind in kinds.items()}
+    return runs.with_columns(kind=pl.col("arm").replace_strict(kinds), centered=pl.col("arm").replace_strict(centred))
 
 
 SCORES = {"dqn": [1.0, 2.0], "norm (matched)": [3.0, 4.0], "gram": [5.0, 9.0]}
@@ -103,8 +113,8 @@ NORMS = {"dqn": [9.0, 9.0], "norm (matched)": [1.0, 1.0], "gram": [3.0, 3.0]}
 
 
 def test_a_study_is_laid_beside_its_own_controls():
-    analysis, features = analysed(SCORES, NORMS)
-    found = equal_norm(analysis, features)
+    analysis, runs, features = analysed(SCORES, NORMS)
+    found = equal_norm(analysis, runs, features)
     assert found.controls == ["dqn", "norm (matched)"]
     assert found.final.pairs["gram"][:, 0].tolist() == pytest.approx([3.0, 6.0])
     row = found.table(analysis.games).row(0, named=True)
@@ -120,11 +130,11 @@ def test_games_are_put_together_where_an_arm_has_a_control_in_all_of_them():
     arms = {"dqn": [5.0, 6.0], "norm:1.0": [7.0, 8.0], "gram:1.0": [9.0, 9.5], "gram:9.0": [9.0, 9.5]}
     norms = {"dqn": 9.0, "norm:1.0": 1.0, "gram:1.0": 3.0, "gram:9.0": 3.0}
     cells = [(game, arm, seed) for game in games for arm in arms for seed in (0, 1)]
-    analysis = analyse(study({cell: [arms[cell[1]][cell[2]]] for cell in cells}), Options(replicates=FAST))
+    runs = study({cell: [arms[cell[1]][cell[2]]] for cell in cells})
+    analysis = analyse(runs, Options(replicates=FAST))
     analysis.random[:] = 0.0
-    of_features = [(*cell, 0.1 if cell[:2] == (GAME, "gram:9.0") else norms[cell[1]]) for cell in cells]
-    features = pl.DataFrame(of_features, ["game", "arm", "seed", "training_norm"], orient="row")
-    found = equal_norm(analysis, features)
+    features = of_features({cell: 0.1 if cell[:2] == (GAME, "gram:9.0") else norms[cell[1]] for cell in cells})
+    found = equal_norm(analysis, told(runs.runs), features)
     whole = found.together(found.final, "gram:1.0")
     assert float(whole.estimate) == pytest.approx(100 * np.mean([9.0 - 6.0, 9.5 - 7.0]) / 5.5)
     assert np.isnan(found.together(found.final, "gram:9.0").estimate)
@@ -138,20 +148,39 @@ def test_without_both_controls_and_another_arm_there_is_nothing_to_lay_beside(la
 
 
 def test_without_logs_of_the_features_there_is_none():
-    assert equal_norm(analysed(SCORES, NORMS)[0], None) is None
+    assert equal_norm(*analysed(SCORES, NORMS)[:2], None) is None
     assert equal_norm_section(analysed(SCORES, NORMS)[0], None) == ""
 
 
-@pytest.mark.parametrize("other", ["norm:1.0:uncentered", "norm:1.0 lr 0.001"])
+@pytest.mark.parametrize("other", ["norm (raw)", "norm:1.0 lr 0.001"])
 def test_arms_that_differ_by_more_than_their_size_are_no_controls(other):
     scores, norms = ({**one, other: one["norm (matched)"]} for one in (SCORES, {**NORMS, "norm (matched)": [2.0, 2.0]}))
-    assert equal_norm(*analysed(scores, norms)).controls == ["dqn", "norm (matched)"]
+    analysis, runs, features = analysed(scores, norms)
+    assert equal_norm(analysis, told(runs, ["norm (raw)"]), features).controls == ["dqn", "norm (matched)"]
 
 
-def test_the_norms_of_runs_that_have_no_score_do_not_count():
-    scores = {**SCORES, "gram": [5.0]}
-    found = equal_norm(*analysed(scores, {**NORMS, "gram": [3.0, 9000.0]}))
+@pytest.mark.parametrize("odd", [np.inf, 0.0])
+def test_the_norms_of_runs_that_have_diverged_or_are_all_zero_do_not_count(odd):
+    found = equal_norm(*analysed(SCORES, {**NORMS, "gram": [3.0, odd]}))
     assert found.norms["gram"][0] == pytest.approx(3.0)
+
+
+def test_a_diverged_run_with_a_norm_of_before_does_not_count_either():
+    analysis, runs, features = analysed(SCORES, {**NORMS, "gram": [3.0, 1e12]})
+    diverged = pl.when(pl.col("training_norm") > 1e6).then(pl.lit("diverged")).otherwise("state")
+    found = equal_norm(analysis, runs, features.with_columns(state=diverged))
+    assert found.norms["gram"][0] == pytest.approx(3.0)
+
+
+def test_the_table_has_every_arm_and_the_page_those_that_figures_show():
+    kappas = [0.1 * at for at in range(1, 9)]
+    scores = SCORES | {f"gram:{kappa:.1f}": [5.0, 9.0] for kappa in kappas}
+    analysis, runs, features = analysed(scores, NORMS | {f"gram:{kappa:.1f}": [3.0, 3.0] for kappa in kappas})
+    found = equal_norm(analysis, runs, features)
+    shown = [arm for arm in analysis.shown() if arm.startswith("gram")]
+    assert len(shown) < len(found.between) == 9
+    html = equal_norm_section(analysis, found)
+    assert all((f">{arm}<" in html) == (arm in shown) for arm in found.between)
 
 
 def test_the_report_has_a_section_and_a_table_of_it(tmp_path):
@@ -160,7 +189,7 @@ def test_the_report_has_a_section_and_a_table_of_it(tmp_path):
                 generator=np.random.default_rng(0))  # fmt: skip
     for path in (tmp_path / "study").rglob("metrics.csv"):
         size = {"dqn": 9.0, "gram": 2.0, "norm (matched)": 1.0}[
-            next(arm for arm in arms[::-1] if arm.split()[0] in str(path))
+            next(arm for arm in arms[::-1] if arm.split()[0] in path.parent.name)
         ]
         rows = list(csv.DictReader(path.open()))
         with path.open("w", newline="") as stream:

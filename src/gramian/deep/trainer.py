@@ -4,6 +4,7 @@ The trainer knows nothing of files. `Trainer.step` does one step of all environm
 gives back what happened; whoever wants a log, a picture or a checkpoint takes it from there.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -35,6 +36,8 @@ FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 1
 """Width of each network's features where the settings name none."""
 PATIENCE_S = 0.002
 """How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake where each has a core."""
+PATIENCE = "GRAMIAN_PATIENCE_US"
+"""Environment variable with that time in microseconds, wherever it is set."""
 SEGMENT_BYTES = 256 << 20
 """Frames of the replay that a checkpoint holds in memory at once."""
 
@@ -92,10 +95,20 @@ def make_environments(
 def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float:
     """How long Atari's processes, and whoever waits for them, stay awake, in seconds; 0 is to sleep at once.
 
-    They do beside a GPU, where there is a core for each of them. On a CPU the cores have other work to do.
+    They do beside a GPU, where there is a core for each of them. On a CPU the cores have other work to do. The
+    environment variable `PATIENCE` says otherwise for both.
+
+    Raises
+    ------
+    UserError
+        If the environment variable is no number of microseconds.
     """
+    if (asked := os.environ.get(PATIENCE, "")) and config.runs[0].game.kind == "atari":
+        if not asked.isdecimal():
+            raise UserError(f"{PATIENCE} is '{asked}'; give a whole number of microseconds, 0 to sleep at once")
+        return int(asked) / 1e6
     processes = len(config.runs) * config.settings.envs_per_run + 1
-    return PATIENCE_S if _beside_gpu(config, device) and processes <= (threads or cores()) else 0.0
+    return PATIENCE_S if _beside_gpu(config, device) and processes <= min(threads or cores(), cores()) else 0.0
 
 
 def _beside_gpu(config: Config, device: torch.device | str) -> bool:

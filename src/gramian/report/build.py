@@ -107,7 +107,7 @@ def build(
     tables = {"scores.csv": analysis.scores}
     if (of_features := feature_table(study)) is not None:
         tables["features.csv"] = of_features
-    if (at_equal_norm := equal_norm(analysis, of_features)) is not None:
+    if (at_equal_norm := equal_norm(analysis, study.runs, of_features)) is not None:
         tables["equal_norm.csv"] = at_equal_norm.table(analysis.games)
     if analysis.sweep is not None:
         tables["kappa.csv"] = sweep_table(analysis.sweep, options.baseline)

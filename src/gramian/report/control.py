@@ -1,6 +1,7 @@
 """The sections on what the arms have beyond the control, and beyond a control at their own feature norm."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -24,11 +25,11 @@ _SHRINKS = (
     "shrinking alone."
 )
 _INTERPOLATED = (
-    "Arms seldom leave features of exactly the same size. {controls} differ from each other by nothing else. Between "
-    "two of them that are next to each other the score is taken to be linear in log ‖φ‖, the mean over the last "
-    "quarter of training, so that every arm has a control at its own norm: in each game the same mixture of two runs "
-    "of the same seed. A dash stands where the arm's features are smaller, or larger, than those of all controls, by "
-    "more than {equal:.0f} %. The intervals take the norms as they are."
+    "Arms seldom leave features of exactly the same size. The losses of {controls} differ by the shrinking term alone. "
+    "Between two of them that are next to each other the score is taken to be linear in log ‖φ‖, the mean over the "
+    "last quarter of training, so that every arm has a control at its own norm: in each game the same mixture of two "
+    "runs of the same seed. A dash stands where the arm's features are smaller, or larger, than those of all controls, "
+    "by more than {equal:.0f} %. The intervals take the norms as they are."
 )
 _OTHER = "What an arm has beyond {control} is due to what {control} lacks, and not to what the two have in common."
 
@@ -68,16 +69,20 @@ def equal_norm_section(analysis: Analysis, found: EqualNorm | None) -> str:
     *first, last = found.controls
     said = _INTERPOLATED.format(controls=f"{', '.join(first)} and {last}", equal=100 * EQUAL)
     html = f"<p>{escape(said)}</p>"
-    together = {arm: found.together(found.final, arm) for arm in found.between}
-    if rows := difference_rows(analysis, found.final, together):
+    between = {arm: found.between[arm] for arm in analysis.shown() if arm in found.between}
+    if not any(place for places in between.values() for place in places):
+        return html + "<p>No arm that is shown here has features between theirs.</p>"
+    final = replace(found.final, pairs={arm: found.final.pairs[arm] for arm in between})
+    together = {arm: found.together(final, arm) for arm in between}
+    if rows := difference_rows(analysis, final, together):
         caption = f"Final score less that of {AGAINST}, with Student's 95 % intervals"
-        html += table(["game", *found.between], rows, caption, frame="sticky")
+        html += table(["game", *between], rows, caption, frame="sticky")
     mixtures = [
-        [reference.title(game), *(mixture_words(places[at]) for places in found.between.values())]
+        [reference.title(game), *(mixture_words(places[at]) for places in between.values())]
         for at, game in enumerate(analysis.games)
     ]
     html += "<p>That control is, in each game:</p>"
-    return html + table(["game", *found.between], mixtures, "What the control is made of", frame="sticky")
+    return html + table(["game", *between], mixtures, "What the control is made of", frame="sticky")
 
 
 def difference_rows(analysis: Analysis, found: Differences, together: Mapping[str, Interval]) -> list[list[str]]:
@@ -102,8 +107,8 @@ def mixture_words(place: Between | None) -> str:
     """
     if place is None:
         return "–"
-    if place.share in (0.0, 1.0):
-        return place.larger if place.share else place.smaller
+    if (share := round(place.share, 2)) in (0, 1):
+        return place.larger if share else place.smaller
     return f"{1 - place.share:.2f} {place.smaller}, {place.share:.2f} {place.larger}"
 
 

@@ -16,11 +16,10 @@ from gramian.palette import kind_of
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences
 from gramian.report.statistics import Array, Interval, learned, mean_over_runs, student_by_game
+from gramian.study.store import NEVER_CENTERED
 
 ONLY_SHRINK = ("dqn", "norm")
-"""Kinds of arms that differ by the size of their features alone."""
-
-
+"""Kinds of arms whose losses differ by the shrinking term alone."""
 EQUAL = 0.05
 """Norms that differ by no more than this share count as equal, where an arm's is beyond those of all controls."""
 AGAINST = "the norm penalty at equal norm"
@@ -80,7 +79,8 @@ def interpolated(
 
 def _log_norm(norms: Array) -> Array:
     """Mean log ‖φ‖ over seeds ``[G]``; NaN where a game has none, or features that are all zero."""
-    return mean_over_runs(np.log(norms, out=np.full(norms.shape, np.nan), where=norms > 0))
+    known = np.isfinite(norms) & (norms > 0)
+    return mean_over_runs(np.log(norms, out=np.full(norms.shape, np.nan), where=known))
 
 
 def _between(sizes: Mapping[str, float], arm: str) -> Between | None:
@@ -91,7 +91,7 @@ def _between(sizes: Mapping[str, float], arm: str) -> Between | None:
         beyond = [min(larger)] if larger else [max(smaller)] if smaller else []
         return next((Between(one, one, 0.0) for size, one in beyond if abs(size - own) <= np.log1p(EQUAL)), None)
     (low, below), (high, above) = max(smaller), min(larger)
-    return Between(below, above, (own - low) / (high - low) if high > low else 0.0)
+    return Between(below, above, (own - low) / (high - low)) if high > low else Between(below, below, 0.0)
 
 
 @dataclass(frozen=True)
@@ -136,34 +136,40 @@ class EqualNorm:
         return pl.DataFrame(rows, schema).fill_nan(None)
 
 
-def equal_norm(analysis: Analysis, features: pl.DataFrame | None) -> EqualNorm | None:
+def equal_norm(analysis: Analysis, runs: pl.DataFrame, features: pl.DataFrame | None) -> EqualNorm | None:
     """Lay every arm that shrinks features and does more beside a control at its own norm.
+
+    Norms are of runs that are done; those of runs that have diverged say nothing.
 
     Parameters
     ----------
     analysis
         Of the study.
+    runs
+        Of the study, as `gramian.study.store` reads them.
     features
         As `gramian.report.features.feature_table` gives them.
 
     Returns
     -------
     EqualNorm or None
-        None where the study has not the baseline `dqn`, an arm `norm` and another one, or no logs of its features, or
-        where no arm's features lie between theirs. Arms with a learning rate of their own, or with uncentred
-        penalties, differ by more than that and are left out.
+        None where the study has not the arms `dqn`, `norm` and another one, one of the first two as the baseline, or no
+        logs of its features, or where no arm's features lie between theirs. Arms with a learning rate of their own, or
+        with uncentred penalties, differ by more than that and are left out.
     """
-    alike = [arm for arm in analysis.arms if " lr " not in arm and not arm.endswith(":uncentered")]
-    controls = [arm for arm in alike if kind_of(arm) in ONLY_SHRINK]
-    others = [arm for arm in analysis.shown() if arm in alike and arm not in controls]
-    kinds = {kind_of(arm) for arm in controls}
-    if features is None or not others or kinds != set(ONLY_SHRINK) or analysis.options.baseline not in controls:
+    kinds = {arm: kind_of(kind) for arm, kind in runs.select("arm", "kind").unique().iter_rows()}
+    uncentred = set(runs.filter(pl.col("centered").not_() & pl.col("kind").is_in(NEVER_CENTERED).not_())["arm"])
+    alike = [arm for arm in analysis.arms if " lr " not in arm and arm not in uncentred]
+    controls = [arm for arm in alike if kinds[arm] in ONLY_SHRINK]
+    others = [arm for arm in alike if arm not in controls]
+    if features is None or not others or {kinds[arm] for arm in controls} != set(ONLY_SHRINK):
+        return None
+    if analysis.options.baseline not in controls:
         return None
     norms = {arm: np.full(analysis.final[arm].shape, np.nan) for arm in analysis.arms}
-    for game, arm, seed, norm in features.select("game", "arm", "seed", "training_norm").iter_rows():
+    done = features.filter(state="done").select("game", "arm", "seed", "training_norm")
+    for game, arm, seed, norm in done.iter_rows():
         norms[arm][analysis.seeds.index(seed), analysis.games.index(game)] = norm
-    for arm, own in norms.items():
-        own[np.isnan(analysis.final[arm])] = np.nan  # of finished runs alone, like the scores
     scale = learned(analysis.final[analysis.options.baseline], analysis.random)
     final, auc = (
         {arm: interpolated(scores, norms, arm, controls) for arm in others} for scores in (analysis.final, analysis.auc)

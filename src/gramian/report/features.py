@@ -17,9 +17,10 @@ def feature_table(study: Study) -> pl.DataFrame | None:
     """One row for each run that has logs of its features; None where none has.
 
     ``frames`` are those of the last row of the log. ``training_norm`` is the mean of ‖φ‖ over the last quarter of
-    training, which arms are matched by, ``training_active`` that of the share of features that are not zero;
-    ``growth_…`` is where the growth of the head's gradient comes from (`gramian.representation.dynamics.growth`), and
-    the columns ``held_out_…`` are the last measures on held-out states.
+    training, which arms are matched by, ``training_std_sum`` that of the sum of the features' standard deviations over
+    a batch, ``training_active`` that of the share of features that are not zero; ``growth_…`` is where the growth of
+    the head's gradient comes from (`gramian.representation.dynamics.growth`), and the columns ``held_out_…`` are the
+    last measures on held-out states.
 
     Examples
     --------
@@ -48,8 +49,9 @@ def _of_log(run: str, rows: pl.DataFrame) -> dict[str, str | int | float]:
     if "frames" in rows.columns:
         found["frames"] = int(rows["frames"].cast(pl.Int64).max() or 0)  # type: ignore[arg-type]
     found["training_norm"] = last_mean(rows["feature_norm"].drop_nulls().to_list())
-    if "active_features" in rows.columns:
-        found["training_active"] = last_mean(rows["active_features"].drop_nulls().to_list())
+    for name, logged in (("training_std_sum", "feature_std"), ("training_active", "active_features")):
+        if logged in rows.columns:
+            found[name] = last_mean(rows[logged].drop_nulls().to_list())
     if {"grad_norm_head", "td_error"} <= set(rows.columns):
         columns = {name: rows[name].to_numpy() for name in ("grad_norm_head", "feature_norm", "td_error")}
         found |= {name: growth(columns)[name] for name in GROWTH}

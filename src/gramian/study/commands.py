@@ -390,7 +390,7 @@ def _print_bill(options: Placement, plan: Plan, hardware: Hardware, share: Share
                 plan=mapping,
                 population=population.id,
                 seconds=options.measure_s,
-                emulator_threads=0,
+                emulator_threads=executor.emulator_threads,
                 stall_s=60 * options.stall_min,
             )
             return Measured(**found)

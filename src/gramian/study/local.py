@@ -174,7 +174,7 @@ class LocalExecutor:
         stall_s: float = 0.0,
     ) -> None:
         self._workers = [Worker(environment) for environment in environments]
-        self._retries, self._emulator_threads, self._stall_s = retries, emulator_threads, stall_s
+        self._retries, self.emulator_threads, self._stall_s = retries, emulator_threads, stall_s
         self._stopping = threading.Event()
         self._given_up: dict[str, float] = {}
         """Since when."""
@@ -247,7 +247,7 @@ class LocalExecutor:
                 "perform",
                 study=str(study),
                 population=population,
-                emulator_threads=self._emulator_threads,
+                emulator_threads=self.emulator_threads,
                 command=own_command(),
                 stall_s=self._stall_s,
             )

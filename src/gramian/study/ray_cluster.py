@@ -102,7 +102,7 @@ class RayExecutor:
         memory_bytes: int,
         at_once: int = 0,
     ) -> None:
-        self._emulator_threads, self._stall_s, self._at_once = emulator_threads, stall_s, at_once
+        self.emulator_threads, self._stall_s, self._at_once = emulator_threads, stall_s, at_once
         self._placed = {"num_cpus": num_cpus, "num_gpus": num_gpus, "memory": memory_bytes}
         self._retries = retries
         self._pending: dict[Any, str] = {}
@@ -140,7 +140,7 @@ class RayExecutor:
                 if population in self._given_up:
                     yield Outcome(population, "stopped")
                     continue
-                asked = task.remote(str(study), population, self._emulator_threads, own_command(), self._stall_s)
+                asked = task.remote(str(study), population, self.emulator_threads, own_command(), self._stall_s)
                 self._pending[asked] = population
             if not self._pending:
                 break

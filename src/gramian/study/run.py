@@ -24,6 +24,9 @@ FOLLOW_S = 5.0
 class Executor(Protocol):
     """Whatever brings populations to processes, and takes up again those that failed."""
 
+    emulator_threads: int
+    """Processes that play the Atari games of a population."""
+
     def call(self, function: str, **arguments: Any) -> Any:
         """Let one process do one of `gramian.study.work.FUNCTIONS`."""
 

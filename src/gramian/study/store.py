@@ -39,7 +39,7 @@ IN_NO_PART = "in no part of the study"
 SHORT = 0.9
 """An imported run that ends before this share of the longest one of its game did not finish."""
 _KINDS = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
-_NEVER_CENTERED = ("dqn", "l2", "dr3")
+NEVER_CENTERED = ("dqn", "l2", "dr3")
 
 Rows = Literal["episodes", "points"]
 
@@ -404,7 +404,7 @@ def _arm(text: str) -> tuple[str, float | None, bool | None]:
             kappa = float(option)
         except ValueError:
             continue
-    return kind, kappa, kind not in _NEVER_CENTERED and "uncentered" not in options
+    return kind, kappa, kind not in NEVER_CENTERED and "uncentered" not in options
 
 
 def _checked(table: pl.DataFrame, path: Path) -> pl.DataFrame:
