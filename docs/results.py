@@ -407,31 +407,42 @@ def equal_in_both_sets(study: str, first: str, game: str) -> str:
                 cells = [*in_each_set(percent), *in_each_set([one[:, [at]] for one in apart])]
                 lines.append([f"{name}, {what} at equal {SIZES[size]}", *cells])
     columns = [f"{what}, {one}" for what in ("together, %", game) for one in (*SETS, "mean of both")]
-    return table(["", *columns], lines)
+    return table(["arms, measure", *columns], lines)
 
 
-def straight(study: str) -> str:
-    """Of three controls the middle one, by size, less what a straight line between the outer ones gives there."""
-    if missing := unread(study):
+def straight(study: str, first: str) -> str:
+    """Of three controls the middle one, by norm, less what a straight line between the outer ones gives there."""
+    if missing := [path for one in (first, study) for path in unread(one)]:
         return awaited(*missing)
-    found = read(RESULTS / study / "scores.csv")
-    titles, scale = Grid(found, "auc").titles, learned(found)
+    found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
+    titles = Grid(found[1], "auc").titles
     columns = []
     for column, what in MEASURED.items():
-        for size in ("training_norm", "training_std_sum"):
-            scored, sizes = Grid(found, column), Grid(read(RESULTS / study / "features.csv"), size)
-            means = {arm: np.exp(np.nanmean(np.log(sizes.values[arm]), axis=0)) for arm in sizes.arms}
-            controls = [arm for arm in sizes.arms if kind_of(arm) in ONLY_SHRINK]
-            apart = np.empty_like(scored.values["dqn"])
-            for at in range(len(titles)):
-                low, middle, high = sorted(controls, key=lambda arm: float(means[arm][at]))
-                apart[:, at] = interpolated(scored.values, sizes.values, middle, [low, high])[0][:, at]
-            cells = [interval_text(student(apart[:, [at]]), sign=True) for at in range(len(titles))]
-            columns.append(
-                [f"{what}, by {SIZES[size]}", *cells, interval_text(student(100.0 * apart / scale), sign=True)]
-            )
-    header, *lines = zip(["game", *titles, "together, %"], *columns, strict=True)
+        apart, places = zip(*(middle_less_line(one, column) for one in (first, study)), strict=True)
+        percent = [100.0 * one / learned(rows) for one, rows in zip(apart, found, strict=True)]
+        cells = [in_each_set([one[:, [at]] for one in apart]) for at in range(len(titles))]
+        for at, which in enumerate((*SETS, "mean of both")):
+            columns.append([f"{what}, {which}", *(own[at] for own in cells), in_each_set(percent)[at]])
+    header, *lines = zip(["game", *titles, "together, %"], ["the middle one", *places[1], ""], *columns, strict=True)
     return table(header, lines)
+
+
+def middle_less_line(study: str, column: str) -> tuple[Array, list[str]]:
+    """The middle control of each game less the line ``[S, G]``, and which one it is and where it lies."""
+    scored, sizes = (
+        Grid(read(RESULTS / study / name), of) for name, of in zip(SCORED, (column, "training_norm"), strict=True)
+    )
+    controls = [arm for arm in sizes.arms if kind_of(arm) in ONLY_SHRINK]
+    means = {arm: np.nanmean(np.log(sizes.values[arm]), axis=0) for arm in controls}
+    apart, places = np.empty_like(scored.values["dqn"]), []
+    for at in range(len(scored.games)):
+        low, middle, high = sorted(controls, key=lambda arm: float(means[arm][at]))
+        difference, found = interpolated(scored.values, sizes.values, middle, [low, high])
+        apart[:, at] = difference[:, at]
+        place = found[at]
+        assert place is not None
+        places.append(f"`{middle}`, {100 * place.share:.0f} % of the way from `{low}` to `{high}`")
+    return apart, places
 
 
 def moments(study: str, frames: Sequence[int]) -> str:
@@ -550,7 +561,7 @@ def headline(study: str, first: str) -> str:
             [f"{title}, {runs}", *own, last]
             for runs, own, last in zip(("main set", "both sets"), cells, at_equal_norm, strict=True)
         ]
-    columns = ["over DQN", f"over `{CONTROL}`", "over the same at equal ‖φ‖"]
+    columns = ["over DQN", f"over `{CONTROL}`", "over a norm penalty at equal ‖φ‖, interpolated"]
     return table(["in percent of what DQN learns", *columns], lines)
 
 
@@ -920,7 +931,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-equal": lambda: equal_sizes_as_one("minatar", PENALISED),
         "minatar-equal-unbiased": lambda: equal_sizes_as_one("minatar", ["gram-unbiased"]),
         "minatar-equal-both": lambda: equal_in_both_sets("minatar", FIRST, "Freeway"),
-        "minatar-straight": lambda: straight("minatar"),
+        "minatar-straight": lambda: straight("minatar", FIRST),
         "atari-shares": lambda: shares("atari"),
         "atari-equal": lambda: equal_sizes("atari", CHOSEN, ["training_norm", "training_std_sum"]),
         "atari-pilot": lambda: pilot("atari"),

@@ -347,10 +347,27 @@ def test_the_size_of_a_run_that_diverged_does_not_count(results):
 
 def test_the_middle_control_is_laid_beside_a_line_between_the_outer_ones(results):
     arms = {"dqn": 1.0, "gram": 2.0, "norm": 1.5, "norm (matched)": 2.25}
-    write_scores(results, "minatar", ["minatar/asterix", "minatar/breakout"], arms, seeds=2)
-    write_sizes(results, {"dqn": 9.0, "gram": 2.0, "norm": 1.0, "norm (matched)": 3.0}, "minatar")
-    found = columns(results.straight("minatar"))["score, by ‖φ‖"]
-    assert [cell.strip("*").split()[0] for cell in found] == ["+1.00", "+1.00", "+125"]
+    for study in ("minatar", "minatar/first"):
+        write_scores(results, study, ["minatar/asterix", "minatar/breakout"], arms, seeds=2)
+        assert results.straight("minatar", "minatar/first").startswith(results.AWAITED)
+        write_sizes(results, {"dqn": 9.0, "gram": 2.0, "norm": 1.0, "norm (matched)": 3.0}, study)
+    found = columns(results.straight("minatar", "minatar/first"))
+    for which in ("first set", "main set", "mean of both"):
+        cells = [cell.strip("*").split()[0] for cell in found[f"score, {which}"]]
+        assert cells == ["+1.00", "+1.00", "+125"]
+    assert found["the middle one"][0] == "`norm (matched)`, 50 % of the way from `norm` to `dqn`"
+
+
+def test_arms_at_equal_size_are_shown_in_both_sets(results):
+    arms = {"dqn": 1.0, "gram": 2.0, "decor": 2.0, "gram-unbiased": 3.0, "norm (matched)": 1.5}
+    sizes = {"dqn": 9.0, "gram": 3.0, "decor": 3.0, "gram-unbiased": 3.0, "norm (matched)": 1.0}
+    for study, above in (("minatar", 0.0), ("minatar/first", 1.0)):
+        own = arms | {"gram": arms["gram"] + above, "decor": arms["decor"] + above}
+        write_scores(results, study, ["minatar/asterix", "minatar/freeway"], own, seeds=2)
+        write_sizes(results, sizes, study)
+    found = columns(results.equal_in_both_sets("minatar", "minatar/first", "Freeway"))
+    first, main, both = (found[f"Freeway, {which}"][0] for which in ("first set", "main set", "mean of both"))
+    assert [cell.strip("*").split()[0] for cell in (first, main, both)] == ["+1.75", "+0.750", "+1.25"]
 
 
 def test_a_game_of_one_seed_is_put_together_with_the_others_without_an_interval(results):
