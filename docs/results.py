@@ -331,7 +331,13 @@ def unread(study: str) -> list[Path]:
 
 
 def at_equal_size(study: str, arm: str, size: str, column: str) -> tuple[Array, list[Between | None]]:
-    """An arm less a control at its own size, by pairs ``[S, G]``, and what that is made of in each game.
+    """An arm less a control at its own size, by pairs ``[S, G]``, and what that is made of in each game."""
+    scored, sizes, controls = beside_sizes(study, size, column)
+    return interpolated(scored.values, sizes.values, arm, controls)
+
+
+def beside_sizes(study: str, size: str, column: str) -> tuple[Grid, Grid, list[str]]:
+    """Scores, sizes of the features of the same runs, and the arms that are controls.
 
     Raises
     ------
@@ -344,8 +350,7 @@ def at_equal_size(study: str, arm: str, size: str, column: str) -> tuple[Array, 
     sizes = Grid(rows, size)
     if (scored.games, scored.seeds) != (sizes.games, sizes.seeds):
         raise UserError(f"scores and features in '{RESULTS / study}' are not of the same runs; make the report again")
-    controls = [one for one in sizes.arms if kind_of(one) in ONLY_SHRINK]
-    return interpolated(scored.values, sizes.values, arm, controls)
+    return scored, sizes, [one for one in sizes.arms if kind_of(one) in ONLY_SHRINK]
 
 
 def equal_sizes(study: str, arm: str, sizes: Sequence[str]) -> str:
@@ -423,16 +428,14 @@ def straight(study: str, first: str) -> str:
         cells = [in_each_set([one[:, [at]] for one in apart]) for at in range(len(titles))]
         for at, which in enumerate((*SETS, "mean of both")):
             columns.append([f"{what}, {which}", *(own[at] for own in cells), in_each_set(percent)[at]])
-    header, *lines = zip(["game", *titles, "together, %"], ["the middle one", *places[1], ""], *columns, strict=True)
+    names = [f"{title}, {place}" for title, place in zip(titles, places[1], strict=True)]
+    header, *lines = zip(["game, the one between", *names, "together, %"], *columns, strict=True)
     return table(header, lines)
 
 
 def middle_less_line(study: str, column: str) -> tuple[Array, list[str]]:
     """The middle control of each game less the line ``[S, G]``, and which one it is and where it lies."""
-    scored, sizes = (
-        Grid(read(RESULTS / study / name), of) for name, of in zip(SCORED, (column, "training_norm"), strict=True)
-    )
-    controls = [arm for arm in sizes.arms if kind_of(arm) in ONLY_SHRINK]
+    scored, sizes, controls = beside_sizes(study, "training_norm", column)
     means = {arm: np.nanmean(np.log(sizes.values[arm]), axis=0) for arm in controls}
     apart, places = np.empty_like(scored.values["dqn"]), []
     for at in range(len(scored.games)):
@@ -441,7 +444,7 @@ def middle_less_line(study: str, column: str) -> tuple[Array, list[str]]:
         apart[:, at] = difference[:, at]
         place = found[at]
         assert place is not None
-        places.append(f"`{middle}`, {100 * place.share:.0f} % of the way from `{low}` to `{high}`")
+        places.append(f"`{middle}`, {100 * place.share:.0f}\N{NO-BREAK SPACE}%")
     return apart, places
 
 

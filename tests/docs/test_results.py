@@ -355,7 +355,7 @@ def test_the_middle_control_is_laid_beside_a_line_between_the_outer_ones(results
     for which in ("first set", "main set", "mean of both"):
         cells = [cell.strip("*").split()[0] for cell in found[f"score, {which}"]]
         assert cells == ["+1.00", "+1.00", "+125"]
-    assert found["the middle one"][0] == "`norm (matched)`, 50 % of the way from `norm` to `dqn`"
+    assert found["game, the one between"][0] == "Asterix, `norm (matched)`, 50\N{NO-BREAK SPACE}%"
 
 
 def test_arms_at_equal_size_are_shown_in_both_sets(results):
