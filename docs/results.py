@@ -49,7 +49,9 @@ RESULTS = DOCS.parent / "results"
 AWAITED = "*Not yet run"
 """How the text begins that stands in the place of a table that cannot be made yet."""
 
-BASELINES = {"minatar": ("dqn", "norm (matched)", "norm"), "atari": ("dqn", "norm (matched)")}
+SECOND = "norm (0.1)"
+"""Atari's second control: the norm penalty at a smaller κ, with features a little larger than those of `CHOSEN`."""
+BASELINES = {"minatar": ("dqn", CONTROL, "norm"), "atari": ("dqn", CONTROL, SECOND)}
 """What the arms of each study are compared with, in turn."""
 FEW = 5
 """Up to so many seeds the pairs that an arm wins are counted: an interval of their share would be far too narrow."""
@@ -69,10 +71,10 @@ _MINATAR = (("gram", "dqn"), ("gram", "norm (matched)"), ("gram-unbiased", "norm
 CONTRASTS = {
     "minatar": _MINATAR,
     FIRST: _MINATAR,
-    "atari": ((CHOSEN, "dqn"), (CHOSEN, CONTROL), ("gram", "dqn")),
+    "atari": ((CHOSEN, "dqn"), (CHOSEN, CONTROL), (CHOSEN, SECOND), ("gram", "dqn")),
 }
 """Arms whose features are compared in each study, each with the one after it."""
-GROWING = {"minatar": ("dqn", "gram"), "atari": ("dqn", "gram", "gram (0.082)", "norm (matched)")}
+GROWING = {"minatar": ("dqn", "gram"), "atari": ("dqn", "gram", CHOSEN, CONTROL, SECOND)}
 """Arms of which it is shown where the growth of the gradient comes from."""
 SETS = ("first set", "main set")
 """The two sets of runs, in the order in which they were made."""
@@ -304,25 +306,27 @@ def parts_of(titles: Sequence[str], pairs: Array) -> dict[str, list[int]]:
 
 
 def shares(study: str) -> str:
-    """`gram` at the κ that was chosen over DQN, over the control, and over one at equal norm, in percent."""
+    """`gram` at the κ that was chosen over DQN, over both controls, and over one at equal norm, in percent."""
     if missing := unread(study):
         return awaited(*missing)
     found = read(RESULTS / study / "scores.csv")
     scale = learned(found)
-    columns = {}
+    groups: dict[str, list[int]] = {}
+    made = []
     for column, what in MEASURED.items():
         grid = Grid(found, column).relative(scale)
-        columns |= {
-            f"{what} over {other}": grid.pairs(CHOSEN, arm)
-            for arm, other in (("dqn", "DQN"), (CONTROL, f"`{CONTROL}`"))
+        columns = {
+            f"over {other}": grid.pairs(CHOSEN, arm)
+            for arm, other in (("dqn", "DQN"), (CONTROL, f"`{CONTROL}`"), (SECOND, f"`{SECOND}`"))
         }
-        columns[f"{what} at equal ‖φ‖"] = 100.0 * at_equal_size(study, CHOSEN, "training_norm", column)[0] / scale
-    groups = parts_of(grid.titles, columns["score over DQN"])
-    lines = [
-        [name, *(interval_text(student(one[:, games]), sign=True) for one in columns.values())]
-        for name, games in groups.items()
-    ]
-    return table([f"`{CHOSEN}`, %", *columns], lines)
+        columns["at equal ‖φ‖"] = 100.0 * at_equal_size(study, CHOSEN, "training_norm", column)[0] / scale
+        groups = groups or parts_of(grid.titles, columns["over DQN"])
+        lines = [
+            [name, *(interval_text(student(one[:, games]), sign=True) for one in columns.values())]
+            for name, games in groups.items()
+        ]
+        made.append(table([f"{what} of `{CHOSEN}`, %", *columns], lines))
+    return "\n".join(made)
 
 
 def unread(study: str) -> list[Path]:
@@ -415,20 +419,25 @@ def equal_in_both_sets(study: str, first: str, game: str) -> str:
     return table(["arms, measure", *columns], lines)
 
 
-def straight(study: str, first: str) -> str:
-    """Of three controls the middle one, by norm, less what a straight line between the outer ones gives there."""
-    if missing := [path for one in (first, study) for path in unread(one)]:
+def straight(*studies: str) -> str:
+    """Of three controls the middle one, by norm, less what a straight line between the outer ones gives there.
+
+    In one set of runs, or in two and the mean of both.
+    """
+    if missing := [path for one in studies for path in unread(one)]:
         return awaited(*missing)
-    found = [read(RESULTS / one / "scores.csv") for one in (first, study)]
-    titles = Grid(found[1], "auc").titles
+    found = [read(RESULTS / one / "scores.csv") for one in studies]
+    titles = Grid(found[-1], "auc").titles
+    whichever = [f", {name}" for name in (*SETS, "mean of both")] if len(studies) > 1 else [""]
     columns = []
     for column, what in MEASURED.items():
-        apart, places = zip(*(middle_less_line(one, column) for one in (first, study)), strict=True)
+        apart, places = zip(*(middle_less_line(one, column) for one in studies), strict=True)
         percent = [100.0 * one / learned(rows) for one, rows in zip(apart, found, strict=True)]
         cells = [in_each_set([one[:, [at]] for one in apart]) for at in range(len(titles))]
-        for at, which in enumerate((*SETS, "mean of both")):
-            columns.append([f"{what}, {which}", *(own[at] for own in cells), in_each_set(percent)[at]])
-    names = [f"{title}, {place}" for title, place in zip(titles, places[1], strict=True)]
+        together = in_each_set(percent)
+        for at, which in enumerate(whichever):
+            columns.append([f"{what}{which}", *(own[at] for own in cells), together[at]])
+    names = [f"{title}, {place}" for title, place in zip(titles, places[-1], strict=True)]
     header, *lines = zip(["game, the one between", *names, "together, %"], *columns, strict=True)
     return table(header, lines)
 
@@ -498,8 +507,11 @@ def twice(study: str, earlier: str) -> str:
 
 
 def with_control(arms: Sequence[str]) -> list[tuple[str, str]]:
-    """Every arm with DQN, and `gram` at the κ that was chosen with the control."""
-    return [*((arm, "dqn") for arm in arms if arm != "dqn"), (CHOSEN, CONTROL)]
+    """Every arm with DQN, and `gram` at the κ that was chosen with the controls that there are."""
+    return [
+        *((arm, "dqn") for arm in arms if arm != "dqn"),
+        *((CHOSEN, arm) for arm in (CONTROL, SECOND) if arm in arms),
+    ]
 
 
 def both(study: str) -> str:
@@ -934,9 +946,10 @@ def tables() -> dict[str, Callable[[], str]]:
         "minatar-equal": lambda: equal_sizes_as_one("minatar", PENALISED),
         "minatar-equal-unbiased": lambda: equal_sizes_as_one("minatar", ["gram-unbiased"]),
         "minatar-equal-both": lambda: equal_in_both_sets("minatar", FIRST, "Freeway"),
-        "minatar-straight": lambda: straight("minatar", FIRST),
+        "minatar-straight": lambda: straight(FIRST, "minatar"),
         "atari-shares": lambda: shares("atari"),
         "atari-equal": lambda: equal_sizes("atari", CHOSEN, ["training_norm", "training_std_sum"]),
+        "atari-straight": lambda: straight("atari"),
         "atari-pilot": lambda: pilot("atari"),
         "atari-tuned": lambda: tuned("atari"),
         "atari-area": lambda: by_area("atari"),

@@ -16,6 +16,8 @@ from gramian.study.store import write_import
 from tests.docs.pages import ROOT
 
 ARMS = {"dqn": 1.0, "gram": 2.0, "norm (matched)": 2.5}
+ON_ATARI = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5, "norm (0.1)": 1.25}
+SIZES_ON_ATARI = {"dqn": 27.0, "gram (0.082)": 3.0, "norm (matched)": 1.0, "norm (0.1)": 9.0}
 
 
 @pytest.fixture
@@ -269,19 +271,21 @@ def test_a_grid_of_kappas_has_the_score_of_each_run_and_what_is_chosen(results, 
 
 
 def test_the_share_of_each_game_stands_beside_the_mean_with_and_without_the_largest(results):
-    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5}
-    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
+    write_scores(results, "atari", ["asterix", "qbert"], ON_ATARI, seeds=2)
     path = results.RESULTS / "atari" / "scores.csv"
     path.write_text(path.read_text().replace("qbert,gram (0.082),0,done,2.0", "qbert,gram (0.082),0,done,4.0"))
     assert results.shares("atari").startswith(results.AWAITED)
-    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
-    found = columns(results.shares("atari"))
-    names, over, above, beyond, *_ = found.values()
-    assert names == ["Asterix", "Qbert", "together", "without Qbert"]
-    # DQN learns 1.05 less 0.25 in either game; the control is halfway between it and norm (matched)
-    assert [float(cell.strip("*").split()[0]) for cell in over] == [125.0, 250.0, 188.0, 125.0]
-    assert [float(cell.strip("*").split()[0]) for cell in above] == [62.5, 188.0, 125.0, 62.5]
-    assert [float(cell.strip("*").split()[0]) for cell in beyond] == [93.8, 219.0, 156.0, 93.8]
+    write_sizes(results, SIZES_ON_ATARI)
+    by_score, by_area = map(columns, results.shares("atari").split("\n\n"))
+    assert by_score.pop("score of `gram (0.082)`, %") == ["Asterix", "Qbert", "together", "without Qbert"]
+    # DQN learns 1.05 less 0.25 in either game; the control is halfway between the two norm penalties
+    assert {name: [float(cell.strip("*").split()[0]) for cell in cells] for name, cells in by_score.items()} == {
+        "over DQN": [125.0, 250.0, 188.0, 125.0],
+        "over `norm (matched)`": [62.5, 188.0, 125.0, 62.5],
+        "over `norm (0.1)`": [93.8, 219.0, 156.0, 93.8],
+        "at equal ‖φ‖": [78.1, 203.0, 141.0, 78.1],
+    }
+    assert next(iter(by_area)) == "area of `gram (0.082)`, %"
 
 
 def write_sizes(results, sizes, study="atari"):
@@ -296,9 +300,8 @@ def write_sizes(results, sizes, study="atari"):
 
 
 def test_an_arm_stands_beside_a_control_at_equal_norm_and_at_equal_spread(results):
-    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5, "norm (0.1)": 1.25}
-    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
-    write_sizes(results, {"dqn": 27.0, "gram (0.082)": 3.0, "norm (matched)": 1.0, "norm (0.1)": 9.0})
+    write_scores(results, "atari", ["asterix", "qbert"], ON_ATARI, seeds=2)
+    write_sizes(results, SIZES_ON_ATARI)
     found = columns(results.equal_sizes("atari", "gram (0.082)", ["training_norm", "training_std_sum"]))
     assert found["`gram (0.082)`, %"][:3] == ["Asterix", "Qbert", "together"]
     for size in ("‖φ‖", "Σσ"):
@@ -326,9 +329,8 @@ def test_a_game_without_a_control_is_not_the_largest_one(results):
 
 
 def test_scores_and_features_of_other_runs_are_refused(results):
-    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5}
-    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
-    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
+    write_scores(results, "atari", ["asterix", "qbert"], ON_ATARI, seeds=2)
+    write_sizes(results, SIZES_ON_ATARI)
     path = results.RESULTS / "atari" / "features.csv"
     path.write_text("".join(line for line in path.read_text().splitlines(True) if "qbert" not in line))
     with pytest.raises(UserError, match="are not of the same runs"):
@@ -336,12 +338,12 @@ def test_scores_and_features_of_other_runs_are_refused(results):
 
 
 def test_the_size_of_a_run_that_diverged_does_not_count(results):
-    arms = {"dqn": 1.0, "gram (0.082)": 2.0, "norm (matched)": 1.5}
-    write_scores(results, "atari", ["asterix", "qbert"], arms, seeds=2)
-    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
+    write_scores(results, "atari", ["asterix", "qbert"], ON_ATARI, seeds=2)
+    write_sizes(results, SIZES_ON_ATARI)
     before = results.shares("atari")
     path = results.RESULTS / "atari" / "features.csv"
-    path.write_text(path.read_text().replace("asterix,dqn,0,done,9.0,", "asterix,dqn,0,diverged,1e30,"))
+    path.write_text(path.read_text().replace("asterix,norm (0.1),0,done,9.0,", "asterix,norm (0.1),0,diverged,1e30,"))
+    assert "diverged" in path.read_text()
     assert results.shares("atari") == before
 
 
@@ -349,13 +351,23 @@ def test_the_middle_control_is_laid_beside_a_line_between_the_outer_ones(results
     arms = {"dqn": 1.0, "gram": 2.0, "norm": 1.5, "norm (matched)": 2.25}
     for study in ("minatar", "minatar/first"):
         write_scores(results, study, ["minatar/asterix", "minatar/breakout"], arms, seeds=2)
-        assert results.straight("minatar", "minatar/first").startswith(results.AWAITED)
+        assert results.straight("minatar/first", "minatar").startswith(results.AWAITED)
         write_sizes(results, {"dqn": 9.0, "gram": 2.0, "norm": 1.0, "norm (matched)": 3.0}, study)
-    found = columns(results.straight("minatar", "minatar/first"))
+    found = columns(results.straight("minatar/first", "minatar"))
     for which in ("first set", "main set", "mean of both"):
         cells = [cell.strip("*").split()[0] for cell in found[f"score, {which}"]]
         assert cells == ["+1.00", "+1.00", "+125"]
     assert found["game, the one between"][0] == "Asterix, `norm (matched)`, 50\N{NO-BREAK SPACE}%"
+
+
+def test_the_middle_control_of_one_set_of_runs_has_no_other_set_beside_it(results):
+    write_scores(results, "atari", ["asterix", "qbert"], ON_ATARI, seeds=2)
+    write_sizes(results, SIZES_ON_ATARI)
+    found = columns(results.straight("atari"))
+    assert list(found) == ["game, the one between", "score", "area"]
+    assert found["game, the one between"][0] == "Asterix, `norm (0.1)`, 67\N{NO-BREAK SPACE}%"
+    # two thirds of the way from 1.5 to 1
+    assert found["score"][0].strip("*").split()[0] == "+0.083"
 
 
 def test_arms_at_equal_size_are_shown_in_both_sets(results):
@@ -570,7 +582,7 @@ def test_the_page_of_claims_has_the_differences_of_all_games_together(results, m
     (line,) = [line for line in results.by_area("atari").splitlines() if line.startswith("| together, % |")]
     for cell, (arm, other) in zip(
         line.strip("| ").split(" | ")[1:],
-        results.with_control(["dqn", "gram", results.CHOSEN, "norm (matched)"]),
+        results.with_control(["dqn", "gram", results.CHOSEN, "norm (0.1)", "norm (matched)"]),
         strict=True,
     ):
         found = Scores("atari/scores.csv", arm, other, "area_difference").number(Tables(ROOT / "results"))
