@@ -21,9 +21,9 @@ from gramian.files import replace_text
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "speed"
 
-OLDER, NOW = "e32dc27", "4af771c"
-"""Commits at which most of what the page shows was measured on the H200."""
-GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW}
+OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
+"""Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
+GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
 UPDATE_COMMIT = "c738743"
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
@@ -35,8 +35,9 @@ RUNS_OF = {
     "parts-h200": {processes: 4 * processes for processes in range(1, 8)},
     "games-h200": {5: 23, 4: 18, 3: 13, 1: 5},
     "tuning-h200": {6: 42, 4: 28},
+    "norm-h200": {4: 12, 2: 6},
 }
-"""Runs of so many processes at work; `results/speed/README.md` says which."""
+"""Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
 
 def rows(name: str, /, **wanted: object) -> list[Row]:
@@ -196,9 +197,10 @@ def shares_of(name: str, contestant: str, yardstick: str, **wanted: object) -> l
 
 
 LOOPS = {
-    "one environment a run": {"envs_per_run": 1, "emulator_threads": 0},
-    "eight environments a run": {"envs_per_run": 8, "emulator_threads": 0},
-    "the same, ale-py with 16 threads": {"envs_per_run": 8, "emulator_threads": 16},
+    "one environment a run": {"envs_per_run": 1, "emulator_threads": 0, "patience_us": 0},
+    "the same, awake": {"envs_per_run": 1, "emulator_threads": 0, "patience_us": 2000},
+    "eight environments a run": {"envs_per_run": 8, "emulator_threads": 0, "patience_us": 0},
+    "eight, ale-py with 16 threads": {"envs_per_run": 8, "emulator_threads": 16, "patience_us": 0},
 }
 """Measurements of 12 runs, the contestants in turn."""
 
@@ -359,9 +361,9 @@ def shares(runs: int) -> list[float]:
     return [rate(one) / (int(other["agent_steps"]) / seconds) for one, other in zip(mine, alone, strict=True)]
 
 
-def newer_shares(**wanted: object) -> list[float]:
+def newer_shares(table: str, **wanted: object) -> list[float]:
     """The same of a table whose clock is right."""
-    mine, alone = (rows("growth-h200", contestant=name, **wanted) for name in ("gramian", "emulator"))
+    mine, alone = (rows(table, contestant=name, **wanted) for name in ("gramian", "emulator"))
     return [rate(one) / rate(other) for one, other in zip(mine, alone, strict=True)]
 
 
@@ -374,11 +376,14 @@ def growth() -> str:
         share = percent(statistics.median(shares(runs)))
         sizes = [whole(found[0][column]) for column in ("runs", "cores", "capacity")]
         lines.append([*sizes, rates, share, GROWTH_COMMITS["scaling-h200"]])
-    for runs, cores in dict.fromkeys((one["runs"], one["cores"]) for one in rows("growth-h200")):
-        found = rows("growth-h200", contestant="gramian", runs=runs, cores=cores)
-        share = percent(statistics.median(newer_shares(runs=runs, cores=cores)))
-        sizes = [whole(found[0][column]) for column in ("runs", "cores", "capacity")]
-        lines.append([*sizes, spread([rate(one) for one in found], 0), share, GROWTH_COMMITS["growth-h200"]])
+    for name in ("growth-h200", "nine-h200"):
+        for runs, cores in dict.fromkeys((one["runs"], one["cores"]) for one in rows(name)):
+            found = rows(name, contestant="gramian", runs=runs, cores=cores)
+            share = percent(statistics.median(newer_shares(name, runs=runs, cores=cores)))
+            sizes = [whole(found[0][column]) for column in ("runs", "cores", "capacity")]
+            # from then on all wait awake, where each has a core, the trainer among them
+            awake = ", awake" if GROWTH_COMMITS[name] == AWAKE and int(runs) < int(cores) else ""
+            lines.append([*sizes, spread([rate(one) for one in found], 0), share, GROWTH_COMMITS[name] + awake])
     for one in rows("cores-h200"):
         rates = f"{whole(one['agent_steps_per_s'])} ({whole(one['least'])}–{whole(one['most'])})"
         share = percent(float(one["share_of_emulator"]) / 100)
@@ -398,6 +403,7 @@ def bill() -> str:
     found = [
         ("100,000", "54", mean_rate("steady-h200"), "five minutes, `steady-h200.csv`"),
         ("250,000", "20, in five processes", mean_rate("processes-h200"), "17 minutes, `processes-h200.csv`"),
+        ("250,000", "12, in four processes, awake", at_work("norm-h200", 4), "12 minutes, `norm-h200.csv`"),
         ("1,000,000, the preset's", "15, preset `dopamine`", million(), "four seconds, `h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
@@ -406,19 +412,33 @@ def bill() -> str:
     return table(["replay of a run", "runs at once", "agent steps a second", "from", "days"], lines, (1, 3))
 
 
+def stretches(name: str) -> list[tuple[int, list[Row]]]:
+    """Of a table of watched processes: how many were at work, and the rows of that time, the start left out."""
+    late = [one for one in rows(name) if float(one["elapsed_s"]) >= START_S]
+    return [(count, list(group)) for count, group in itertools.groupby(late, key=lambda one: int(one["processes"]))]
+
+
+def passed(stretch: Sequence[Row]) -> float:
+    """Agent steps a second over a stretch."""
+    steps, seconds = (int(stretch[-1][name]) - int(stretch[0][name]) for name in ("agent_steps", "elapsed_s"))
+    return steps / seconds
+
+
+def at_work(name: str, count: int) -> float:
+    """Agent steps a second while so many processes were at work."""
+    return passed(next(stretch for found, stretch in stretches(name) if found == count))
+
+
 def processes() -> str:
     """Rates of runs that are spread over several processes."""
     intervals = rows("processes-h200")
     window = f"{intervals[0]['elapsed_s']}–{intervals[-1]['elapsed_s']}"
     lines = [["5", intervals[0]["runs"], window, whole(mean_rate("processes-h200")), "–", "–", "`processes`"]]
     for name, runs_of in RUNS_OF.items():
-        late = [one for one in rows(name) if float(one["elapsed_s"]) >= START_S]
-        for count, group in itertools.groupby(late, key=lambda one: int(one["processes"])):
-            stretch = list(group)
+        for count, stretch in stretches(name):
             begin, end = (int(stretch[at]["elapsed_s"]) for at in (0, -1))
-            if end - begin < LEAST_S:
+            if end - begin < LEAST_S or count not in runs_of:
                 continue
-            steps = int(stretch[-1]["agent_steps"]) - int(stretch[0]["agent_steps"])
             cores = [
                 statistics.mean(float(one[column]) for one in stretch) for column in ("cores_busy", "cores_stolen")
             ]
@@ -427,7 +447,7 @@ def processes() -> str:
                     str(count),
                     str(runs_of[count]),
                     f"{begin}–{end}",
-                    whole(steps / (end - begin)),
+                    whole(passed(stretch)),
                     percent(cores[0]),
                     f"{100 * cores[1]:.1f} %",
                     f"`{name.removesuffix('-h200')}`",
@@ -486,22 +506,24 @@ def aims() -> str:
         100 * statistics.median(one / other - 1 for other, one in zip(*found, strict=True))
         for found in (form("gram"), pair("update-h200", commit=UPDATE_COMMIT, runs=1))
     ]
-    nine = statistics.median(rate(one) for one in rows("scaling-h200", contestant="gramian", runs=FIGURE_RUNS))
+    nine = statistics.median(
+        rate(one) for one in rows("nine-h200", sweep="runs", contestant="gramian", runs=FIGURE_RUNS)
+    )
     figure = FIGURE_RUNS * RUN_AGENT_STEPS
     memory = peak(on_cpu("atari", "gramian")) / peak(on_cpu("atari", "sb3"))
     medians = [percent(statistics.median(loop_shares(which))) for which in LOOPS]
     awake = bench_mean("loop_agent_steps_per_s", 2000) / bench_mean("loop_agent_steps_per_s")
-    starts = sorted(float(one["first_update_s"]) for one in bench())
+    starts = [sorted(f"{float(one['first_update_s']):.1f}" for one in bench(us)) for us in (2000, 0)]
     found = [
         (
             "one H200, 12 runs of a game with eight environments each: the training loop at 90 % of ale-py's vector "
             "environment alone",
-            f"[{medians[1]}](#on-one-h200) in turn, {medians[2]} where that has 16 threads",
+            f"[{medians[2]}](#on-one-h200) in turn, {medians[3]} where that has 16 threads",
         ),
         (
             "the same with one environment a run, 75 %",
-            f"{medians[0]} in turn; [awake](#waiting-awake), as it waits since, {awake:.1f} times as fast by one "
-            "reading",
+            f"{medians[1]} in turn, [awake](#waiting-awake), as it waits, and {medians[0]} asleep; awake it is "
+            f"{awake:.1f} times as fast",
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
@@ -510,8 +532,7 @@ def aims() -> str:
         ),
         (
             "first update at most 20 s after the start, compiled before",
-            f"[{starts[0]:.0f} and {starts[1]:.0f} s](#start); one reading, [awake](#waiting-awake), has "
-            f"{float(bench(2000)[0]['first_update_s']):.0f} s",
+            f"[{' and '.join(starts[0])} s](#start); [asleep](#waiting-awake) {starts[1][0]} to {starts[1][-1]} s",
         ),
         (
             "no growth of memory",
@@ -525,7 +546,7 @@ def aims() -> str:
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
-            f"{figure / nine / 3600:.1f} hours, with the preset; {figure / fast / 60:.0f} minutes if nine runs with "
+            f"{figure / nine / 60:.0f} minutes, with the preset; {figure / fast / 60:.0f} if nine runs with "
             "eight environments each had the rate of twelve",
         ),
         (
