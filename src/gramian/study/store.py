@@ -4,7 +4,7 @@ import csv
 import hashlib
 import json
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -257,16 +257,29 @@ def read_planned(folder: str | Path) -> Planned:
     {('pong', 'dqn', 0): ''}
     """
     parts = [_read_plan(path) for path in plan_paths(Path(folder))]
-    titles, games, seeds = (
-        {getattr(part, name) for part in parts} for name in ("title", "evaluation_games", "evaluation_seeds")
-    )
+    games, seeds = ({getattr(part, name) for part in parts} for name in ("evaluation_games", "evaluation_seeds"))
     return Planned(
-        titles.pop() if len(titles) == 1 else "",
+        joined_title(part.title for part in parts),
         dict.fromkeys(in_no_part(folder), IN_NO_PART)
         | {cell: reason for part in parts for cell, reason in part.cells.items()},
         games.pop() if len(games) == 1 else (),
         seeds.pop() if len(seeds) == 1 else (),
     )
+
+
+def joined_title(titles: Iterable[str]) -> str:
+    """What studies that lie beside each other are called together: what all titles begin with, if one is that, or all.
+
+    Examples
+    --------
+    >>> joined_title(["Four games", "Four games", "Four games: one arm more"])
+    'Four games'
+    >>> joined_title(["Four games", "The fifth"])
+    'Four games; The fifth'
+    """
+    found = list(dict.fromkeys(title for title in titles if title))
+    shortest = min(found, key=len, default="")
+    return shortest if all(title.startswith(shortest) for title in found) else "; ".join(found)
 
 
 def _read_plan(path: Path) -> Planned:
