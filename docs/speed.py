@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/speed.md``, and a list beside its results, from the tables in ``results/speed``.
+"""Writes tables and a figure of ``docs/speed.md``, and a list beside its results, from the tables in ``results/speed``.
 
 Run it as ``python -m docs.speed`` after a result has changed, or the list in `benchmarks.side_by_side` of what is not
 the same for all contestants. In the page a table stands between two comments with its name; the text around them is
@@ -11,12 +11,15 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
+
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.side_by_side import differences, spread
 from docs.results import Row, filled, read
 from gramian.deep.games import Kind, find_game
 from gramian.errors import UserError
-from gramian.files import replace_text
+from gramian.files import replace_text, replacing
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "speed"
@@ -393,6 +396,68 @@ def growth() -> str:
     return table(header, lines, (5,))
 
 
+Points = dict[int, list[float]]
+"""Agent steps a second by the number of runs or cores: single readings, or the least, the middle and the most."""
+
+
+def growth_points() -> dict[str, dict[str, Points]]:
+    """What the figure of growth shows: as runs and as cores grow, the rates of each line."""
+    ours, awake, theirs = "gramian, asleep", "gramian, awake", "ale-py's vector environment alone"
+    runs: dict[str, Points] = {ours: {}, awake: {}, theirs: {}}
+    for one in rows("scaling-h200", contestant="gramian"):
+        runs[ours].setdefault(int(one["runs"]), []).append(rate(one))
+    for count, own in runs[ours].items():
+        runs[theirs][count] = [mine / share for mine, share in zip(own, shares(count), strict=True)]
+    for line, contestant in ((ours, "gramian"), (theirs, "emulator")):
+        found = rows("growth-h200", sweep="runs", contestant=contestant)
+        runs[line] |= {int(found[0]["runs"]): [rate(one) for one in found]}
+    nine = [rate(one) for one in rows("nine-h200", sweep="runs", contestant="gramian")]
+    runs[awake] = {FIGURE_RUNS: nine}
+
+    whole_machine = [rate(one) for one in rows("nine-h200", sweep="runs", contestant="emulator")]
+    cores: dict[str, Points] = {ours: {16: runs[ours][FIGURE_RUNS]}, awake: {16: nine}, theirs: {16: whole_machine}}
+    for one in rows("cores-h200"):
+        if int(one["cores"]) < 16:  # there are newer readings of 16
+            printed = [float(one[name]) for name in ("least", "agent_steps_per_s", "most")]
+            cores[ours][int(one["cores"])] = printed
+            cores[theirs][int(one["cores"])] = [100 * printed[1] / float(one["share_of_emulator"])]
+    for line, contestant in ((ours, "gramian"), (theirs, "emulator")):
+        for one in rows("nine-h200", sweep="cores", contestant=contestant):
+            cores[line].setdefault(int(one["cores"]), []).append(rate(one))
+    return {"runs, on 16 cores": runs, f"cores, with {FIGURE_RUNS} runs": cores}
+
+
+def draw_growth(picture: Path) -> None:
+    """Rates as runs and cores grow, medians with the least and the most."""
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    panels = figure.subplots(1, 2, sharey=True)
+    looks = {"gramian, asleep": ("#0072b2", "o-"), "gramian, awake": ("#b36b00", "D"), "ale-py": ("#5f6670", "s--")}
+    for axes, (grows, lines) in zip(panels, growth_points().items(), strict=True):
+        # before the points: a change of scale takes the ticks away
+        axes.set(xlabel=grows, xscale="log", yscale="log")
+        for line, points in lines.items():
+            color, look = next(one for name, one in looks.items() if line.startswith(name))
+            at = sorted(points)
+            middle = [statistics.median(points[x]) for x in at]
+            ends = [
+                [m - min(points[x]) for x, m in zip(at, middle, strict=True)],
+                [max(points[x]) - m for x, m in zip(at, middle, strict=True)],
+            ]
+            axes.errorbar(at, middle, yerr=ends, fmt=look, color=color, markersize=5, capsize=3, label=line)
+        ticks = sorted({x for points in lines.values() for x in points})
+        axes.set_xticks(ticks, [str(x) for x in ticks])
+        axes.xaxis.minorticks_off()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_minor_locator(NullLocator())
+        axes.grid(alpha=0.3)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("agent steps a second, all runs together")
+    panels[0].legend(frameon=False)
+    with replacing(picture) as temporary:
+        figure.savefig(temporary, dpi=110)
+
+
 def million() -> float:
     """Agent steps a second of 15 runs with replays of a million, in a few seconds."""
     return float(row("h200", commit=OLDER, runs=15)["loop_agent_steps_per_s"])
@@ -591,7 +656,8 @@ NOTES: dict[str, Callable[[], str]] = {"not-the-same": not_the_same}
 
 
 def main() -> None:
-    """Write every table."""
+    """Write every table, and draw the figure of growth."""
+    draw_growth(DOCS / "figures" / "speed" / "growth-h200.png")
     for page, made in ((DOCS / "speed.md", TABLES), (RESULTS / "README.md", NOTES)):
         (text,) = filled([page.read_text(encoding="utf-8")], made)
         replace_text(page, text)

@@ -2,6 +2,7 @@
 
 import csv
 import shutil
+import statistics
 
 import pytest
 import torch
@@ -119,3 +120,27 @@ def test_as_many_runs_with_replays_of_a_million_fit_as_the_pages_say(page):
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     assert f"at most {most} runs" in text
     assert f"{most * run_bytes / 1e9:.0f} GB" in text
+
+
+def test_the_figure_of_growth_shows_the_rates_of_its_table(tmp_path):
+    found = columns(speed.growth())
+    listed = {
+        (int(runs), int(cores), "awake" in commit): rates.split()[0]
+        for runs, cores, rates, commit in zip(
+            *(found[name] for name in ("runs", "cores", "agent steps a second", "commit")), strict=True
+        )
+        if (cores, commit) != ("16", speed.OLDER)  # an older reading of the same
+        and (cores, commit) != ("4", speed.NOW)
+    }
+    by_runs, by_cores = speed.growth_points().values()
+    drawn = {
+        at: f"{statistics.median(rates):,.0f}"
+        for line, awake in (("gramian, asleep", False), ("gramian, awake", True))
+        for at, rates in [
+            *(((x, 16, awake), rates) for x, rates in by_runs[line].items()),
+            *(((9, x, awake), rates) for x, rates in by_cores[line].items()),
+        ]
+    }
+    assert drawn == listed
+    speed.draw_growth(tmp_path / "growth.png")
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
