@@ -442,6 +442,49 @@ def straight(*studies: str) -> str:
     return table(header, lines)
 
 
+def mixtures(study: str, arm: str, sizes: Sequence[str]) -> str:
+    """How well it is known which mixture of two controls has the size of an arm, and what hangs on it.
+
+    The step from the smaller control to the larger one in log size, by pairs of the same seed; the share of the larger
+    one, and what it is where one seed is left out; and the difference that is left, with those shares.
+    """
+    if missing := unread(study):
+        return awaited(*missing)
+    lines = []
+    for size in sizes:
+        scored, own, controls = beside_sizes(study, size, "final_score")
+        apart, places = interpolated(scored.values, own.values, arm, controls)
+        kept = [np.arange(len(own.seeds)) != out for out in range(len(own.seeds))]
+        for at, (title, place) in enumerate(zip(scored.titles, places, strict=True)):
+            if place is None:
+                lines.append([f"{title}, {SIZES[size]}", *["–"] * 5])
+                continue
+            ends = [own.values[one][:, [at]] for one in (place.smaller, place.larger)]
+            logs = {one: np.log(own.values[one][:, at]) for one in (arm, place.smaller, place.larger)}
+            shares = [
+                float((logs[arm] - logs[place.smaller])[seeds].mean())
+                / float((logs[place.larger] - logs[place.smaller])[seeds].mean())
+                for seeds in kept
+            ]
+            scores = {one: scored.values[one][:, [at]] for one in logs}
+            left = [
+                student(scores[arm] - (1 - share) * scores[place.smaller] - share * scores[place.larger])
+                for share in (min(shares), max(shares))
+            ]
+            lines.append(
+                [
+                    f"{title}, {SIZES[size]}",
+                    interval_text(student(np.log(ends[1] / ends[0])), sign=True),
+                    f"{place.share:.2f}",
+                    ", ".join(f"{share:.2f}".replace("-", "−") for share in shares),
+                    interval_text(student(apart[:, [at]]), sign=True),
+                    " to ".join(interval_text(one, sign=True) for one in left),
+                ]
+            )
+    names = ["step in log size", f"share of `{SECOND}`", "without each seed", "score", "with the least and most share"]
+    return table([f"`{arm}`", *names], lines)
+
+
 def middle_less_line(study: str, column: str) -> tuple[Array, list[str]]:
     """The middle control of each game less the line ``[S, G]``, and which one it is and where it lies."""
     scored, sizes, controls = beside_sizes(study, "training_norm", column)
@@ -458,12 +501,18 @@ def middle_less_line(study: str, column: str) -> tuple[Array, list[str]]:
 
 
 def moments(study: str, frames: Sequence[int]) -> str:
-    """Final scores over all games as they would be if all runs had ended earlier."""
+    """Final scores over all games as they would be if all runs had ended earlier.
+
+    A control at equal norm is the mixture that has the norm at the end.
+    """
     known, folder = read(RESULTS / study / "scores.csv"), RESULTS / study / "study"
     if not known or not folder.exists():
         return awaited(RESULTS / study / "scores.csv", folder)
     chance = {row["game"]: row["random"] for row in known}
     whole = exported(study)
+    sizes, controls = None, []
+    if not unread(study):
+        _, sizes, controls = beside_sizes(study, "training_norm", "final_score")
     lines = []
     for end in frames:
         ends = (
@@ -477,10 +526,18 @@ def moments(study: str, frames: Sequence[int]) -> str:
         ]
         relative = Grid(rows, "final_score").relative(learned(rows))
         pairs = with_control(relative.arms)
-        found = zip(*(relative.together(arm, other) for arm, other in pairs), strict=True)
+        columns = {f"`{arm}` less `{other}`": relative.together(arm, other) for arm, other in pairs}
+        if sizes is not None:
+            apart, _ = interpolated(relative.values, sizes.values, CHOSEN, controls)
+            columns[f"`{CHOSEN}` at equal ‖φ‖"] = [
+                interval_text(student(apart[:, games]), sign=True) for games in relative.groups.values()
+            ]
         names = [name.removeprefix("together").removesuffix(", %") for name in relative.groups]
-        lines += [[f"{end / 1e6:g}M{name}", *cells] for name, cells in zip(names, found, strict=True)]
-    return table(["frames", *(f"`{arm}` less `{other}`" for arm, other in pairs)], lines)
+        lines += [
+            [f"{end / 1e6:g}M{name}", *cells]
+            for name, cells in zip(names, zip(*columns.values(), strict=True), strict=True)
+        ]
+    return table(["frames", *columns], lines)
 
 
 def twice(study: str, earlier: str) -> str:
@@ -771,7 +828,13 @@ def figures(study: str) -> str:
             "differences": ("Final score less that of DQN", f"Final score less that of DQN, {less}, {bar_words(rows)}"),
             "against-control": (
                 f"Final score less that of {CONTROL}",
-                f"Beyond shrinking alone: final score less that of `{CONTROL}`, {less}, {bar_words(rows)}",
+                f"Final score less that of `{CONTROL}`, {less}, {bar_words(rows)}",
+            ),
+            "equal-norm": (
+                "Final score less that of a norm penalty at equal feature norm",
+                "Beyond shrinking alone: final score less that of the norm penalty at equal ‖φ‖, interpolated between "
+                f"those that were run, {less}, {bar_words(rows)}. An arm stands in the games in which its features lie "
+                "between theirs",
             ),
         },
     )
@@ -950,6 +1013,7 @@ def tables() -> dict[str, Callable[[], str]]:
         "atari-shares": lambda: shares("atari"),
         "atari-equal": lambda: equal_sizes("atari", CHOSEN, ["training_norm", "training_std_sum"]),
         "atari-straight": lambda: straight("atari"),
+        "atari-mixtures": lambda: mixtures("atari", CHOSEN, ["training_norm", "training_std_sum"]),
         "atari-pilot": lambda: pilot("atari"),
         "atari-tuned": lambda: tuned("atari"),
         "atari-area": lambda: by_area("atari"),
@@ -1009,6 +1073,7 @@ def report_figures(study: str) -> dict[str, str]:
         "learning-curves": "learning-curves",
         "differences": "differences",
         "against-control": "differences-control",
+        "equal-norm": "differences-equal-norm",
         "feature-norm": "feature-norm",
         "dynamics": f"features-{seaquest}",
         "sparsity": f"representation/sparsity-{seaquest}",

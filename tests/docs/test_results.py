@@ -229,6 +229,10 @@ def test_scores_at_earlier_moments_are_of_the_episodes_until_then(results, tmp_p
     # 1 in percent of DQN's 1 less 0.25
     assert found["`gram (0.082)` less `dqn`"] == ["**+133 [+133,\u00a0+133]**", "0 [0,\u00a00]"]
     assert found["`gram (0.082)` less `norm (matched)`"] == ["**−66.7 [−66.7,\u00a0−66.7]**", "0 [0,\u00a00]"]
+    # halfway between norm (matched) and DQN by norm, 1.75 before the end
+    write_sizes(results, {"dqn": 9.0, "gram (0.082)": 3.0, "norm (matched)": 1.0})
+    found = columns(results.moments("atari", (100_000, 200_000)))
+    assert found["`gram (0.082)` at equal ‖φ‖"] == ["**+33.3 [+33.3,\u00a0+33.3]**", "0 [0,\u00a00]"]
 
 
 @pytest.mark.parametrize("lacks", ["study", "scores.csv"])
@@ -368,6 +372,25 @@ def test_the_middle_control_of_one_set_of_runs_has_no_other_set_beside_it(result
     assert found["game, the one between"][0] == "Asterix, `norm (0.1)`, 67\N{NO-BREAK SPACE}%"
     # two thirds of the way from 1.5 to 1
     assert found["score"][0].strip("*").split()[0] == "+0.083"
+
+
+def test_the_share_of_a_control_is_shown_without_each_seed(results):
+    write_scores(results, "atari", ["asterix", "qbert"], ON_ATARI, seeds=2)
+    write_sizes(results, SIZES_ON_ATARI)
+    path = results.RESULTS / "atari" / "features.csv"
+    path.write_text(path.read_text().replace("asterix,norm (0.1),0,done,9.0,", "asterix,norm (0.1),0,done,27.0,"))
+    path.write_text(path.read_text().replace("qbert,gram (0.082),0,done,3.0,", "qbert,gram (0.082),0,done,0.1,"))
+    path.write_text(path.read_text().replace("qbert,gram (0.082),1,done,3.0,", "qbert,gram (0.082),1,done,0.1,"))
+    found = columns(results.mixtures("atari", "gram (0.082)", ["training_norm"]))
+    assert found["`gram (0.082)`"] == ["Asterix, ‖φ‖", "Qbert, ‖φ‖"]
+    # log 3 of log 27 and of log 9, and of their mean; features smaller than those of all have no control
+    assert found["share of `norm (0.1)`"] == ["0.40", "–"]
+    assert found["without each seed"] == ["0.50, 0.33", "–"]
+    # 2 less what lies between 1.5 and 1.25
+    assert [cell.strip("*").split()[0] for cell in found["with the least and most share"][0].split(" to ")] == [
+        "+0.583",
+        "+0.625",
+    ]
 
 
 def test_arms_at_equal_size_are_shown_in_both_sets(results):

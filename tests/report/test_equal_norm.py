@@ -2,6 +2,7 @@
 
 import csv
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from gramian.report import Options, build
 from gramian.report.analysis import analyse
 from gramian.report.control import equal_norm_section
 from gramian.report.equal_norm import Between, equal_norm, interpolated
+from gramian.report.figures import equal_norm_differences
 from tests.report.studies import study
 
 FAST = 100
@@ -108,6 +110,7 @@ def told(runs, uncentred=()):
     return runs.with_columns(kind=pl.col("arm").replace_strict(kinds), centered=pl.col("arm").replace_strict(centred))
 
 
+NOWHERE = Path("no figures")
 SCORES = {"dqn": [1.0, 2.0], "norm (matched)": [3.0, 4.0], "gram": [5.0, 9.0]}
 NORMS = {"dqn": [9.0, 9.0], "norm (matched)": [1.0, 1.0], "gram": [3.0, 3.0]}
 
@@ -122,7 +125,7 @@ def test_a_study_is_laid_beside_its_own_controls():
     assert (row["smaller_norm"], row["larger_norm"], row["norm"]) == pytest.approx((1.0, 9.0, 3.0))
     assert row["final"] == pytest.approx(4.5)
     assert row["final_low"] < 4.5 < row["final_high"]
-    assert "0.50 norm (matched), 0.50 dqn" in equal_norm_section(analysis, found)
+    assert "0.50 norm (matched), 0.50 dqn" in equal_norm_section(analysis, found, NOWHERE)
 
 
 def test_games_are_put_together_where_an_arm_has_a_control_in_all_of_them():
@@ -138,7 +141,12 @@ def test_games_are_put_together_where_an_arm_has_a_control_in_all_of_them():
     whole = found.together(found.final, "gram:1.0")
     assert float(whole.estimate) == pytest.approx(100 * np.mean([9.0 - 6.0, 9.5 - 7.0]) / 5.5)
     assert np.isnan(found.together(found.final, "gram:9.0").estimate)
-    assert "together, %" in equal_norm_section(analysis, found)
+    *shown, last = (axes for axes in equal_norm_differences(analysis, found).axes if axes.axison)
+    assert last.get_title() == "together, % of what dqn learns"
+    assert [label.get_text() for label in shown[0].get_yticklabels()] == ["gram:1.0", "gram:9.0"]
+    (mark,) = [line for line in last.get_lines() if line.get_marker() == "^"]  # the other one has no mean
+    assert mark.get_xdata()[0] == pytest.approx(float(whole.estimate))
+    assert "together, %" in equal_norm_section(analysis, found, NOWHERE)
 
 
 @pytest.mark.parametrize("lacking", ["dqn", "norm (matched)", "gram"])
@@ -149,7 +157,7 @@ def test_without_both_controls_and_another_arm_there_is_nothing_to_lay_beside(la
 
 def test_without_logs_of_the_features_there_is_none():
     assert equal_norm(*analysed(SCORES, NORMS)[:2], None) is None
-    assert equal_norm_section(analysed(SCORES, NORMS)[0], None) == ""
+    assert equal_norm_section(analysed(SCORES, NORMS)[0], None, NOWHERE) == ""
 
 
 @pytest.mark.parametrize("other", ["norm (raw)", "norm:1.0 lr 0.001"])
@@ -179,7 +187,7 @@ def test_the_table_has_every_arm_and_the_page_those_that_figures_show():
     found = equal_norm(analysis, runs, features)
     shown = [arm for arm in analysis.shown() if arm.startswith("gram")]
     assert len(shown) < len(found.between) == 9
-    html = equal_norm_section(analysis, found)
+    html = equal_norm_section(analysis, found, NOWHERE)
     assert all((f">{arm}<" in html) == (arm in shown) for arm in found.between)
 
 
@@ -198,7 +206,10 @@ def test_the_report_has_a_section_and_a_table_of_it(tmp_path):
             writer.writerows({**row, "feature_norm": size} for row in rows)
     build(tmp_path / "study", tmp_path / "report", Options(replicates=FAST))
     page = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
-    assert re.search(r'<section id="equal-norm".*?What the control is made of.*?</section>', page, re.DOTALL)
+    section = re.search(r'<section id="equal-norm".*?</section>', page, re.DOTALL)
+    assert "What the control is made of" in section[0]
+    assert '<img src="data:image/png' in section[0]
+    assert (tmp_path / "report" / "figures" / "differences-equal-norm.svg").is_file()
     rows = pl.read_csv(tmp_path / "report" / "equal_norm.csv")
     assert rows["arm"].to_list() == ["gram", "gram"]
     assert rows["share"].to_list() == pytest.approx([np.log(2) / np.log(9)] * 2)

@@ -119,7 +119,7 @@ def build(
         for name, text in texts.items():
             replace_text(target / name, text)
         written = [target / name for name in (*tables, *texts)]
-        written += draw_figures(analysis, features, target / "figures")
+        written += draw_figures(analysis, features, target / "figures", at_equal_norm)
         if analyzed is not None:
             place = target / "figures" / "representation"
             written += representation_figures.draw(
@@ -132,7 +132,7 @@ def build(
             title, study, analysis, features, table, growths(study), representation, planned, before=before,
             after=after, figures=target / "figures" if small else None,
             control=control_section(analysis, target / "figures"),
-            equal_norm=equal_norm_section(analysis, at_equal_norm),
+            equal_norm=equal_norm_section(analysis, at_equal_norm, target / "figures"),
         )  # fmt: skip
         replace_text(target / "index.html", page.html())
     except OSError as error:

@@ -12,7 +12,7 @@ from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences, difference_words, differences
 from gramian.report.equal_norm import AGAINST, EQUAL, Between, EqualNorm
-from gramian.report.figures import CONTROL_FIGURE
+from gramian.report.figures import CONTROL_FIGURE, EQUAL_FIGURE
 from gramian.report.html import table
 from gramian.report.section import picture
 from gramian.report.small import COLORS
@@ -54,7 +54,7 @@ def control_section(analysis: Analysis, figures: Path) -> str:
     html = f"<p>{escape(said)}</p>"
     drawn = figures / f"{CONTROL_FIGURE}.png"
     if drawn.is_file():
-        html += picture(drawn, difference_words(found, analysis.options.baseline), COLORS)
+        html += picture(drawn, difference_words(found, analysis.options.baseline, together=bool(found.common)), COLORS)
     rows = difference_rows(analysis, found, {arm: found.together(arm) for arm in found.pairs} if found.common else {})
     if not rows:
         return html + f"<p>No game yet with finished runs of {escape(control)} and of another arm.</p>"
@@ -62,18 +62,32 @@ def control_section(analysis: Analysis, figures: Path) -> str:
     return html + table(["game", *found.pairs], rows, caption, frame="sticky")
 
 
-def equal_norm_section(analysis: Analysis, found: EqualNorm | None) -> str:
-    """What the arms have beyond a control at their own norm; nothing where there is none."""
+def equal_norm_section(analysis: Analysis, found: EqualNorm | None, figures: Path) -> str:
+    """What the arms have beyond a control at their own norm, with the figure of it; nothing where there is none.
+
+    Parameters
+    ----------
+    analysis
+        Of the study.
+    found
+        Its arms beside such controls.
+    figures
+        Folder of the report's figures.
+    """
     if found is None:
         return ""
     *first, last = found.controls
     said = _INTERPOLATED.format(controls=f"{', '.join(first)} and {last}", equal=100 * EQUAL)
     html = f"<p>{escape(said)}</p>"
     between = {arm: found.between[arm] for arm in analysis.shown() if arm in found.between}
-    if not any(place for places in between.values() for place in places):
+    if not found.judged(between):
         return html + "<p>No arm that is shown here has features between theirs.</p>"
     final = replace(found.final, pairs={arm: found.final.pairs[arm] for arm in between})
     together = {arm: found.together(final, arm) for arm in between}
+    known = any(np.isfinite(mean.estimate) for mean in together.values())
+    drawn = figures / f"{EQUAL_FIGURE}.png"
+    if drawn.is_file():
+        html += picture(drawn, difference_words(final, analysis.options.baseline, together=known), COLORS)
     if rows := difference_rows(analysis, final, together):
         caption = f"Final score less that of {AGAINST}, with Student's 95 % intervals"
         html += table(["game", *between], rows, caption, frame="sticky")

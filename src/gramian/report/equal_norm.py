@@ -5,7 +5,7 @@ other the score is taken to be linear in log ‖φ‖, so that there is a contro
 largest. DQN is the norm penalty with κ = 0.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -105,6 +105,10 @@ class EqualNorm:
     """Of each game, by arm."""
     final: Differences
     auc: Differences
+
+    def judged(self, arms: Iterable[str]) -> list[str]:
+        """Those of the arms that have a control in some game."""
+        return [arm for arm in arms if any(self.between.get(arm, ()))]
 
     def together(self, found: Differences, arm: str) -> Interval:
         """Mean over all games in which the baseline learns something; NaN where the arm has no control in one of them.

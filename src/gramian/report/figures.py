@@ -22,6 +22,7 @@ from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences
 from gramian.report.differences import differences as differences_of
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
+from gramian.report.equal_norm import EqualNorm
 from gramian.report.statistics import FEW_GAMES, Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
@@ -47,6 +48,8 @@ PANELS = (
 """Metrics of the figure of one game; the first six are the paper's."""
 CONTROL_FIGURE = "differences-control"
 """Name of the figure of differences to the control."""
+EQUAL_FIGURE = "differences-equal-norm"
+"""Name of the figure of differences to a control at equal norm."""
 SIZES = PANELS[:6]
 """Metrics that are sizes."""
 DOPAMINE: dict[str, Any] = {"color": "black", "linewidth": 1.0, "linestyle": (0, (6, 2, 1, 2))}
@@ -61,8 +64,19 @@ NEARLY = 0.9
 """A run of this share of the paper's frames is as long as the paper's: its last episode may be cut off."""
 
 
-def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path]:
+def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path, equal: EqualNorm | None = None) -> list[Path]:
     """Draw every figure of a report into ``out``, each as PNG and SVG.
+
+    Parameters
+    ----------
+    analysis
+        Of the study.
+    dynamics
+        Of its features.
+    out
+        Folder for the files.
+    equal
+        The arms beside controls at their own norm, where there are such.
 
     Returns
     -------
@@ -79,6 +93,8 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path) -> list[Path
         jobs["differences"] = lambda: differences(analysis, analysis.options.baseline)
     if analysis.control and len(analysis.games) <= FEW_GAMES:
         jobs[CONTROL_FIGURE] = lambda: differences(analysis, analysis.control)
+    if equal is not None and equal.judged(analysis.shown()) and len(analysis.games) <= FEW_GAMES:
+        jobs[EQUAL_FIGURE] = lambda: equal_norm_differences(analysis, equal)
     if (sweep := analysis.sweep) is not None:
         jobs["kappa"] = lambda: kappa_choice(sweep, analysis.options.baseline)
     for metric in FIGURES:
@@ -240,31 +256,44 @@ def differences(analysis: Analysis, against: str) -> Figure:
     place, and the title says how many there are; a single seed is hollow. The last panel is the mean of the games, in
     percent of what the baseline learns in them.
     """
-    styles = _shown_styles(analysis)
     found = differences_of(analysis, against)
+    return _differences(analysis, found, {arm: found.together(arm) for arm in found.pairs} if found.common else {})
+
+
+def equal_norm_differences(analysis: Analysis, equal: EqualNorm) -> Figure:
+    """The same less that of a control at the arm's own norm; of the arms that have one in some game."""
+    arms = equal.judged(analysis.shown())
+    found = replace(equal.final, pairs={arm: equal.final.pairs[arm] for arm in arms})
+    means = {arm: equal.together(found, arm) for arm in arms}
+    known = any(math.isfinite(float(mean.estimate)) for mean in means.values())
+    return _differences(analysis, found, means if known else {})
+
+
+def _differences(analysis: Analysis, found: Differences, together: Mapping[str, Interval]) -> Figure:
+    """Differences in each game, and together, where there are such."""
+    styles = _shown_styles(analysis)
     games = [at for at in range(len(analysis.games)) if found.seeds(at)]
-    count = max(1, len(games) + bool(found.common))
+    count = max(1, len(games) + bool(together))
     columns = min(3 if count <= 6 else 4, count)
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(1.9 * columns + 1.3, rows * (0.2 * len(found.pairs) + 0.9) + 0.4), layout="constrained")
     panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
-    for axes in panels[len(games) + bool(found.common) :]:
+    for axes in panels[len(games) + bool(together) :]:
         axes.set_axis_off()
     for axes, at in zip(panels, games, strict=False):
         _game_differences(axes, found, at, styles)
         _difference_axes(axes, _game_title(analysis.games[at], found.seeds(at)), list(found.pairs))
-    if found.common:
+    if together:
         axes = panels[len(games)]
-        for place, arm in enumerate(found.pairs):
-            interval = found.together(arm)
+        for place, (arm, interval) in enumerate(together.items()):
             _difference(axes, place, interval, styles[arm], hollow=math.isnan(float(interval.low)))
         axes.set_facecolor("#f2f2f2")
         _difference_axes(axes, f"together, % of what {analysis.options.baseline} learns", list(found.pairs))
-    what = f"final score less that of {against}, pairs of the same seed"
+    what = f"final score less that of {found.against}, pairs of the same seed"
     counts = [found.seeds(at) for at in games]
     if max(counts, default=0) > MOST_OF_A_RANGE:
         what += "; bars: Student's 95 % interval"
-    elif found.common and 1 not in counts:
+    elif together and 1 not in counts:
         what += "; bars of the last panel: Student's 95 % interval"
     if any(1 < seeds <= MOST_OF_A_RANGE for seeds in counts):
         what += "\nsmall circles: single seeds, where they are few"

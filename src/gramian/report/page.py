@@ -174,7 +174,8 @@ class Page:
             shown = {"learning-curves": f"Learning curves{beside}: mean over seeds; band: {_BAND}."}
             if self.analysis.has_baseline():
                 baseline = self.analysis.options.baseline
-                shown["differences"] = difference_words(differences(self.analysis, baseline), baseline)
+                found = differences(self.analysis, baseline)
+                shown["differences"] = difference_words(found, baseline, together=bool(found.common))
             return pictures(self.figures, shown) + self._ranges()
         options = self._game_options()
         band = (
