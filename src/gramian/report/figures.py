@@ -603,7 +603,7 @@ def _line(
         axes.fill_between(x, interval.low, interval.high, color=style.color, alpha=0.18, linewidth=0)
         return
     for seed in seeds if len(seeds) > 1 else ():
-        axes.plot(x, seed, color=style.color, linewidth=0.4, alpha=0.7)
+        axes.plot(x, seed, color=style.color, linestyle=style.linestyle, linewidth=0.5, alpha=0.7)
 
 
 def _at(interval: Interval, game: int) -> Interval:
