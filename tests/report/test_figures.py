@@ -197,8 +197,12 @@ def test_curves_of_few_seeds_have_thin_lines_in_the_place_of_bands(tmp_path, see
         figures.learning_curves(analysis).axes[0],
         figures.metric_grid(analysis, found, "feature_norm").axes[0],
     ):
-        thin = [line for line in axes.get_lines() if line.get_linewidth() < 0.5]
+        thin, thick = ([line for line in axes.get_lines() if (line.get_linewidth() < 0.8) is is_thin]
+                       for is_thin in (True, False))  # fmt: skip
         assert (len(thin), len(axes.collections)) == (lines, bands)
+        # of the same colour and with the same dashes as their arm's mean
+        looks = [{(line.get_color(), line.is_dashed()) for line in own} for own in (thin, thick)]
+        assert looks[0] <= looks[1]
 
 
 @pytest.mark.parametrize(("norm", "scale"), [(None, "log"), (0.0, "linear")])
