@@ -400,9 +400,17 @@ Points = dict[int, list[float]]
 """Agent steps a second by the number of runs or cores: single readings, or the least, the middle and the most."""
 
 
+LOOKS = {
+    "gramian, asleep": ("#0072b2", "o-"),
+    "gramian, awake": ("#b36b00", "D"),
+    "ale-py's vector environment alone": ("#5f6670", "s--"),
+}
+"""Lines of the figure of growth: colour, and marker with line."""
+
+
 def growth_points() -> dict[str, dict[str, Points]]:
     """What the figure of growth shows: as runs and as cores grow, the rates of each line."""
-    ours, awake, theirs = "gramian, asleep", "gramian, awake", "ale-py's vector environment alone"
+    ours, awake, theirs = LOOKS
     runs: dict[str, Points] = {ours: {}, awake: {}, theirs: {}}
     for one in rows("scaling-h200", contestant="gramian"):
         runs[ours].setdefault(int(one["runs"]), []).append(rate(one))
@@ -414,8 +422,9 @@ def growth_points() -> dict[str, dict[str, Points]]:
     nine = [rate(one) for one in rows("nine-h200", sweep="runs", contestant="gramian")]
     runs[awake] = {FIGURE_RUNS: nine}
 
-    whole_machine = [rate(one) for one in rows("nine-h200", sweep="runs", contestant="emulator")]
-    cores: dict[str, Points] = {ours: {16: runs[ours][FIGURE_RUNS]}, awake: {16: nine}, theirs: {16: whole_machine}}
+    cores: dict[str, Points] = {
+        line: {16: points[FIGURE_RUNS]} for line, points in runs.items()
+    }  # the same readings in both panels
     for one in rows("cores-h200"):
         if int(one["cores"]) < 16:  # there are newer readings of 16
             printed = [float(one[name]) for name in ("least", "agent_steps_per_s", "most")]
@@ -431,12 +440,11 @@ def draw_growth(picture: Path) -> None:
     """Rates as runs and cores grow, medians with the least and the most."""
     figure = Figure(figsize=(9.0, 4.2), layout="constrained")
     panels = figure.subplots(1, 2, sharey=True)
-    looks = {"gramian, asleep": ("#0072b2", "o-"), "gramian, awake": ("#b36b00", "D"), "ale-py": ("#5f6670", "s--")}
     for axes, (grows, lines) in zip(panels, growth_points().items(), strict=True):
         # before the points: a change of scale takes the ticks away
         axes.set(xlabel=grows, xscale="log", yscale="log")
         for line, points in lines.items():
-            color, look = next(one for name, one in looks.items() if line.startswith(name))
+            color, look = LOOKS[line]
             at = sorted(points)
             middle = [statistics.median(points[x]) for x in at]
             ends = [
@@ -578,7 +586,9 @@ def aims() -> str:
     memory = peak(on_cpu("atari", "gramian")) / peak(on_cpu("atari", "sb3"))
     medians = [percent(statistics.median(loop_shares(which))) for which in LOOPS]
     awake = bench_mean("loop_agent_steps_per_s", 2000) / bench_mean("loop_agent_steps_per_s")
-    starts = [sorted(f"{float(one['first_update_s']):.1f}" for one in bench(us)) for us in (2000, 0)]
+    starts = [
+        [f"{seconds:.1f}" for seconds in sorted(float(one["first_update_s"]) for one in bench(us))] for us in (2000, 0)
+    ]
     found = [
         (
             "one H200, 12 runs of a game with eight environments each: the training loop at 90 % of ale-py's vector "
@@ -587,8 +597,8 @@ def aims() -> str:
         ),
         (
             "the same with one environment a run, 75 %",
-            f"{medians[1]} in turn, [awake](#waiting-awake), as it waits, and {medians[0]} asleep; awake it is "
-            f"{awake:.1f} times as fast",
+            f"{medians[1]} in turn, [awake](#waiting-awake), as it waits, and {medians[0]} asleep, at other "
+            f"hours; side by side it is {awake:.1f} times as fast awake",
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
@@ -597,7 +607,8 @@ def aims() -> str:
         ),
         (
             "first update at most 20 s after the start, compiled before",
-            f"[{' and '.join(starts[0])} s](#start); [asleep](#waiting-awake) {starts[1][0]} to {starts[1][-1]} s",
+            f"[{' and '.join(starts[0])} s](#start), the second missed; [asleep](#waiting-awake) {starts[1][0]} to "
+            f"{starts[1][-1]} s",
         ),
         (
             "no growth of memory",
@@ -611,7 +622,7 @@ def aims() -> str:
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
-            f"{figure / nine / 60:.0f} minutes, with the preset; {figure / fast / 60:.0f} if nine runs with "
+            f"{figure / nine / 60:.0f} minutes, with the preset, missed; {figure / fast / 60:.0f} if nine runs with "
             "eight environments each had the rate of twelve",
         ),
         (

@@ -382,15 +382,14 @@ def test_the_share_of_a_control_is_shown_without_each_seed(results):
     path.write_text(path.read_text().replace("qbert,gram (0.082),0,done,3.0,", "qbert,gram (0.082),0,done,0.1,"))
     path.write_text(path.read_text().replace("qbert,gram (0.082),1,done,3.0,", "qbert,gram (0.082),1,done,0.1,"))
     found = columns(results.mixtures("atari", "gram (0.082)", ["training_norm"]))
-    assert found["`gram (0.082)`"] == ["Asterix, ‖φ‖", "Qbert, ‖φ‖"]
+    assert found["`gram (0.082)`"] == ["Asterix, ‖φ‖", "Qbert, ‖φ‖", "together, %, ‖φ‖"]
     # log 3 of log 27 and of log 9, and of their mean; features smaller than those of all have no control
-    assert found["share of `norm (0.1)`"] == ["0.40", "–"]
-    assert found["without each seed"] == ["0.50, 0.33", "–"]
+    assert found["share of the larger control"] == ["0.40", "–", ""]
+    assert found["without each seed"] == ["0.50, 0.33", "–", ""]
     # 2 less what lies between 1.5 and 1.25
-    assert [cell.strip("*").split()[0] for cell in found["with the least and most share"][0].split(" to ")] == [
-        "+0.583",
-        "+0.625",
-    ]
+    assert found["with the least shares"][0].strip("*").startswith("+0.583 ")
+    assert found["with the most"][0].strip("*").startswith("+0.625 ")
+    assert found["score"][-1] == "–"  # Qbert has no control
 
 
 def test_arms_at_equal_size_are_shown_in_both_sets(results):

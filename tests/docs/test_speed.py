@@ -4,8 +4,10 @@ import csv
 import shutil
 import statistics
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 pytest.importorskip("gymnasium")
 
@@ -130,7 +132,7 @@ def test_the_figure_of_growth_shows_the_rates_of_its_table(tmp_path):
             *(found[name] for name in ("runs", "cores", "agent steps a second", "commit")), strict=True
         )
         if (cores, commit) != ("16", speed.OLDER)  # an older reading of the same
-        and (cores, commit) != ("4", speed.NOW)
+        and (cores, commit) != ("4", speed.NOW)  # likewise
     }
     by_runs, by_cores = speed.growth_points().values()
     drawn = {
@@ -143,4 +145,9 @@ def test_the_figure_of_growth_shows_the_rates_of_its_table(tmp_path):
     }
     assert drawn == listed
     speed.draw_growth(tmp_path / "growth.png")
-    assert (tmp_path / "growth.png").stat().st_size > 10_000
+    drawn, committed = (
+        np.asarray(Image.open(path).convert("L"), float)
+        for path in (tmp_path / "growth.png", ROOT / "docs" / "figures" / "speed" / "growth-h200.png")
+    )
+    assert drawn.shape == committed.shape, "the figure has changed; run: python -m docs.speed"
+    assert np.abs(drawn - committed).mean() < 1.0, "the figure has changed; run: python -m docs.speed"

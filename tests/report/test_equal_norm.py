@@ -9,13 +9,15 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from benchmarks.synthetic_study import write_study
 from gramian.report import Options, build
 from gramian.report.analysis import analyse
 from gramian.report.control import equal_norm_section
 from gramian.report.equal_norm import Between, equal_norm, interpolated
-from gramian.report.figures import equal_norm_differences
+from gramian.report.figures import EQUAL_FIGURE, draw_figures, equal_norm_differences
+from gramian.report.statistics import FEW_GAMES
 from tests.report.studies import study
 
 FAST = 100
@@ -147,6 +149,58 @@ def test_games_are_put_together_where_an_arm_has_a_control_in_all_of_them():
     (mark,) = [line for line in last.get_lines() if line.get_marker() == "^"]  # the other one has no mean
     assert mark.get_xdata()[0] == pytest.approx(float(whole.estimate))
     assert "together, %" in equal_norm_section(analysis, found, NOWHERE)
+
+
+def games_with(norms_of, games=2, seeds=None):
+    """Arms `gram:1.0`, `gram:3.0` and `gram:9.0` between DQN and a norm penalty, where ``norms_of`` says so."""
+    arms = {"dqn": 5.0, "norm:1.0": 7.0, "gram:1.0": 9.0, "gram:3.0": 9.0, "gram:9.0": 9.0}
+    names = ["Asterix", "Breakout", "Pong", "Qbert", "Seaquest", "Freeway", "Boxing", "Amidar", "Alien", "Bowling",
+             "Krull"][:games]  # fmt: skip
+    seeds = seeds or {}
+    cells = [(game, arm, seed) for game in names for arm in arms for seed in seeds.get(arm, (0, 1))]
+    runs = study({cell: [arms[cell[1]] + 0.1 * cell[2]] for cell in cells})
+    analysis = analyse(runs, Options(replicates=FAST))
+    analysis.random[:] = 0.0
+    sizes = {"dqn": 9.0, "norm:1.0": 1.0}
+    features = of_features({cell: sizes.get(cell[1], norms_of(*cell[:2])) for cell in cells})
+    return analysis, equal_norm(analysis, told(runs.runs), features)
+
+
+def test_the_figure_has_the_arms_that_have_a_control_and_no_mean_where_none_has_one_in_all_games(tmp_path):
+    analysis, found = games_with(lambda game, arm: 0.1 if arm == "gram:9.0" or game == "Asterix" else 3.0)
+    shown = [axes for axes in equal_norm_differences(analysis, found).axes if axes.axison]
+    assert [axes.get_title() for axes in shown] == ["Breakout (2 seeds)"]
+    assert [label.get_text() for label in shown[0].get_yticklabels()] == ["gram:1.0", "gram:3.0"]
+    (written,) = [path for path in draw_figures(analysis, {}, tmp_path, found) if path.name == f"{EQUAL_FIGURE}.png"]
+    html = equal_norm_section(analysis, found, written.parent)
+    assert "data:image/png" in html
+    assert "Together" not in html
+    assert ">gram:9.0<" not in html
+
+
+def test_without_pairs_of_the_same_seed_there_is_no_figure_and_the_section_says_so(tmp_path):
+    seeds = {f"gram:{kappa}": (2, 3) for kappa in ("1.0", "3.0", "9.0")}
+    analysis, found = games_with(lambda *_: 3.0, seeds=seeds)
+    assert not [path for path in draw_figures(analysis, {}, tmp_path, found) if path.stem == EQUAL_FIGURE]
+    assert "in runs of the same seed" in equal_norm_section(analysis, found, tmp_path)
+
+
+def test_of_many_games_there_is_a_table_and_no_figure(tmp_path):
+    analysis, found = games_with(lambda *_: 3.0, games=FEW_GAMES + 1)
+    assert not [path for path in draw_figures(analysis, {}, tmp_path, found) if path.stem == EQUAL_FIGURE]
+    assert "together, %" in equal_norm_section(analysis, found, tmp_path)
+
+
+@pytest.mark.parametrize("games", [1, 2, 5])
+def test_the_words_below_a_figure_lie_within_it(games):
+    analysis, found = games_with(lambda *_: 3.0, games=games)
+    figure = equal_norm_differences(analysis, found)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    (words,) = [text for text in figure.texts if "equal norm" in text.get_text()]
+    box = words.get_window_extent(canvas.get_renderer())
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
 
 
 @pytest.mark.parametrize("lacking", ["dqn", "norm (matched)", "gram"])

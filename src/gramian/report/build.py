@@ -45,8 +45,9 @@ def build(
         Of a study, a population, a run, an import or an export: whatever `gramian.study.store.read_study` reads.
     out
         Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, ``features.csv`` where
-        the runs have logs of their features, and ``kappa.csv`` where the study has a grid of κ; it may lie inside
-        ``folder``. What an earlier report wrote there and this one does not is removed.
+        the runs have logs of their features, ``equal_norm.csv`` where arms lie between others that only shrink them,
+        and ``kappa.csv`` where the study has a grid of κ; it may lie inside ``folder``. What an earlier report wrote
+        there and this one does not is removed.
     options
         Human table, baseline, control, bootstrap and title.
     analysis_folder

@@ -1,7 +1,6 @@
 """The sections on what the arms have beyond the control, and beyond a control at their own feature norm."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -29,7 +28,7 @@ _INTERPOLATED = (
     "Between two of them that are next to each other the score is taken to be linear in log ‖φ‖, the mean over the "
     "last quarter of training, so that every arm has a control at its own norm: in each game the same mixture of two "
     "runs of the same seed. A dash stands where the arm's features are smaller, or larger, than those of all controls, "
-    "by more than {equal:.0f} %. The intervals take the norms as they are."
+    "by more than {equal:.0f} %, or where runs of the same seed are missing. The intervals take the norms as they are."
 )
 _OTHER = "What an arm has beyond {control} is due to what {control} lacks, and not to what the two have in common."
 
@@ -79,15 +78,14 @@ def equal_norm_section(analysis: Analysis, found: EqualNorm | None, figures: Pat
     *first, last = found.controls
     said = _INTERPOLATED.format(controls=f"{', '.join(first)} and {last}", equal=100 * EQUAL)
     html = f"<p>{escape(said)}</p>"
-    between = {arm: found.between[arm] for arm in analysis.shown() if arm in found.between}
-    if not found.judged(between):
-        return html + "<p>No arm that is shown here has features between theirs.</p>"
-    final = replace(found.final, pairs={arm: found.final.pairs[arm] for arm in between})
-    together = {arm: found.together(final, arm) for arm in between}
-    known = any(np.isfinite(mean.estimate) for mean in together.values())
+    final, together = found.judged(analysis.shown())
+    if not final.pairs:
+        return html + "<p>No arm that is shown here has features between theirs, in runs of the same seed.</p>"
+    between = {arm: found.between[arm] for arm in final.pairs}
     drawn = figures / f"{EQUAL_FIGURE}.png"
     if drawn.is_file():
-        html += picture(drawn, difference_words(final, analysis.options.baseline, together=known), COLORS)
+        words = difference_words(final, analysis.options.baseline, together=bool(together))
+        html += picture(drawn, f"{words} An arm stands in the games in which it has such a control.", COLORS)
     if rows := difference_rows(analysis, final, together):
         caption = f"Final score less that of {AGAINST}, with Student's 95 % intervals"
         html += table(["game", *between], rows, caption, frame="sticky")

@@ -6,7 +6,7 @@ largest. DQN is the norm penalty with κ = 0.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -106,9 +106,15 @@ class EqualNorm:
     final: Differences
     auc: Differences
 
-    def judged(self, arms: Iterable[str]) -> list[str]:
-        """Those of the arms that have a control in some game."""
-        return [arm for arm in arms if any(self.between.get(arm, ()))]
+    def judged(self, arms: Iterable[str]) -> tuple[Differences, dict[str, Interval]]:
+        """Final scores of those of the arms that have a pair with such a control, and their means over the games.
+
+        No means where no arm has one.
+        """
+        found = [arm for arm in arms if arm in self.between and np.isfinite(self.final.pairs[arm]).any()]
+        final = replace(self.final, pairs={arm: self.final.pairs[arm] for arm in found})
+        means = {arm: self.together(final, arm) for arm in found}
+        return final, means if any(np.isfinite(mean.estimate) for mean in means.values()) else {}
 
     def together(self, found: Differences, arm: str) -> Interval:
         """Mean over all games in which the baseline learns something; NaN where the arm has no control in one of them.

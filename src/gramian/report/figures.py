@@ -58,6 +58,8 @@ BEYOND = 1.04
 """A tick may lie so far beyond the last point, in the axis' margin: the last log is written somewhat before the end."""
 LEADS = ((0, 1.0), (0, 2.0), (0, 5.0), (1, 3.0), (2, 2.5))
 """First digits of the steps of an axis, the roundest first."""
+_LETTERS_PER_INCH = 15
+"""Of the text below a figure, so that it is not cut off."""
 MOST_STEPS = 4
 """Between the ticks of an axis of frames."""
 NEARLY = 0.9
@@ -93,7 +95,7 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path, equal: Equal
         jobs["differences"] = lambda: differences(analysis, analysis.options.baseline)
     if analysis.control and len(analysis.games) <= FEW_GAMES:
         jobs[CONTROL_FIGURE] = lambda: differences(analysis, analysis.control)
-    if equal is not None and equal.judged(analysis.shown()) and len(analysis.games) <= FEW_GAMES:
+    if equal is not None and equal.judged(analysis.shown())[0].pairs and len(analysis.games) <= FEW_GAMES:
         jobs[EQUAL_FIGURE] = lambda: equal_norm_differences(analysis, equal)
     if (sweep := analysis.sweep) is not None:
         jobs["kappa"] = lambda: kappa_choice(sweep, analysis.options.baseline)
@@ -262,11 +264,7 @@ def differences(analysis: Analysis, against: str) -> Figure:
 
 def equal_norm_differences(analysis: Analysis, equal: EqualNorm) -> Figure:
     """The same less that of a control at the arm's own norm; of the arms that have one in some game."""
-    arms = equal.judged(analysis.shown())
-    found = replace(equal.final, pairs={arm: equal.final.pairs[arm] for arm in arms})
-    means = {arm: equal.together(found, arm) for arm in arms}
-    known = any(math.isfinite(float(mean.estimate)) for mean in means.values())
-    return _differences(analysis, found, means if known else {})
+    return _differences(analysis, *equal.judged(analysis.shown()))
 
 
 def _differences(analysis: Analysis, found: Differences, together: Mapping[str, Interval]) -> Figure:
@@ -299,7 +297,8 @@ def _differences(analysis: Analysis, found: Differences, together: Mapping[str, 
         what += "\nsmall circles: single seeds, where they are few"
     if 1 in counts:
         what += "\nhollow: one seed, or a mean with games of one seed, whose spread is unknown"
-    figure.supxlabel(what, fontsize=8)
+    wide = int(figure.get_figwidth() * _LETTERS_PER_INCH)
+    figure.supxlabel("\n".join(textwrap.fill(line, wide) for line in what.splitlines()), fontsize=8)
     return figure
 
 

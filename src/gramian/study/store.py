@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -220,6 +221,10 @@ def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") 
     return study
 
 
+MOST_TITLES = 3
+"""Of studies beside each other that are named one by one."""
+
+
 @dataclass(frozen=True)
 class Planned:
     """What a study was meant to be.
@@ -268,7 +273,9 @@ def read_planned(folder: str | Path) -> Planned:
 
 
 def joined_title(titles: Iterable[str]) -> str:
-    """What studies that lie beside each other are called together: what all titles begin with, if one is that, or all.
+    """What studies that lie beside each other are called together: what all titles begin with, if one is that.
+
+    Else all of them, where they are few, and nothing where they are many.
 
     Examples
     --------
@@ -276,10 +283,14 @@ def joined_title(titles: Iterable[str]) -> str:
     'Four games'
     >>> joined_title(["Four games", "The fifth"])
     'Four games; The fifth'
+    >>> joined_title(["Pong 1", "Pong 10"])
+    'Pong 1; Pong 10'
     """
     found = list(dict.fromkeys(title for title in titles if title))
     shortest = min(found, key=len, default="")
-    return shortest if all(title.startswith(shortest) for title in found) else "; ".join(found)
+    if all(title == shortest or re.match(rf"{re.escape(shortest)}\W", title) for title in found):
+        return shortest
+    return "; ".join(found) if len(found) <= MOST_TITLES else ""
 
 
 def _read_plan(path: Path) -> Planned:
