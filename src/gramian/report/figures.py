@@ -290,9 +290,9 @@ def _differences(analysis: Analysis, found: Differences, together: Mapping[str, 
     what = f"final score less that of {found.against}, pairs of the same seed"
     counts = [found.seeds(at) for at in games]
     if max(counts, default=0) > MOST_OF_A_RANGE:
-        what += "; bars: Student's 95 % interval"
+        what += "\nbars: Student's 95 % interval"
     elif together and 1 not in counts:
-        what += "; bars of the last panel: Student's 95 % interval"
+        what += "\nbars of the last panel: Student's 95 % interval"
     if any(1 < seeds <= MOST_OF_A_RANGE for seeds in counts):
         what += "\nsmall circles: single seeds, where they are few"
     if 1 in counts:
