@@ -121,10 +121,22 @@ def test_who_is_rarely_disturbed_hardly_rests_and_who_often_is_hardly_tries(pipe
     assert least <= tries / 10_000 <= most
 
 
-def test_who_waits_in_vain_rests_too(pipe, monkeypatch):
+def test_who_waits_in_vain_sleeps_and_tries_again_at_the_next_wait(pipe, monkeypatch):
     scene = Scene(pipe, monkeypatch, patience_s=ASLEEP)
-    tries = [number for number in range(70) if scene.wait()]
-    assert tries == [0, 2, 5, 10, 19, 36, 69]
+    assert all(scene.wait() for _ in range(70))
+
+
+def test_waits_in_vain_make_the_rest_after_a_disturbance_neither_longer_nor_shorter(pipe, monkeypatch):
+    scene = Scene(pipe, monkeypatch)
+    for _ in range(6):
+        scene.rest()
+        scene.wait(wanted=True)
+    rest = scene.rest()
+    scene.waiter._patience_s = ASLEEP
+    assert all(scene.wait() for _ in range(70))
+    scene.waiter._patience_s = AWAKE
+    assert scene.wait(wanted=True)
+    assert scene.rest() >= rest
 
 
 @pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])

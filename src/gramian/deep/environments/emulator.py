@@ -323,10 +323,12 @@ class Waiter:
     A core that has gone to sleep takes long to be woken, in a virtual machine half as long as an agent step. But who
     stays awake keeps a core from others, among whom may be the one it waits for. So it offers its core before every
     look at the pipe, which counts as a core lost if somebody takes it, and goes to sleep as soon as it has lost one.
-    It rests then, as it does after a wait that was longer than its patience: it sleeps through the next waits too,
-    twice as many as the last time and `LONGEST_REST` at most. A wait that ends awake and undisturbed makes the next
-    rest an eighth shorter. So who is disturbed in more than some sixth of its waits hardly tries any more, and who is
-    rarely disturbed hardly rests.
+    It rests then: it sleeps through the next waits too, twice as many as the last time and `LONGEST_REST` at most. A
+    wait that ends awake and undisturbed makes the next rest an eighth shorter. So who is disturbed in more than some
+    sixth of its waits hardly tries any more, and who is rarely disturbed hardly rests.
+
+    A wait that is longer than the patience ends asleep, and the next one begins awake again. It is no reason to rest:
+    where all sleep, all wait longer, and if they rested for that none would be awake again before the others.
 
     Parameters
     ----------
@@ -382,9 +384,9 @@ class Waiter:
         while byte is None and not disturbed and time.perf_counter() < end:
             os.sched_yield()
             byte, disturbed = _look(pipe), self._cores_lost() != before
-        if disturbed or byte is None:
+        if disturbed:
             self._waits_asleep, self._rest = int(self._rest), min(2 * self._rest, LONGEST_REST)
-        else:
+        elif byte is not None:
             self._rest = max(self._rest * 7 / 8, 1.0)
         return byte
 
