@@ -8,14 +8,16 @@ the same way (`by_iteration`), with one difference: our runs stop after so many 
 run ends a little early, and without the episode that was not over.
 
 Intervals are Student's, 95 %, of the mean over runs; the difference is ours less theirs, with Welch's interval; *ours
-better* says how often a run of ours beats one of theirs (ties are halves). Where our mean lies outside the range of
-their runs, the table says so, and how. Runs that are not finished count as far as their iterations are complete; they
-are named below the table.
+better* says how often a run of ours beats one of theirs (ties are halves). A first table has the curve of each game as
+a whole, the mean of a run over all millions that all runs of the game have completed, and a second one each million.
+Where our mean lies outside the range of their runs, they say so, and how; below them stands how often that happens to
+runs that do not differ. Runs that are not finished count as far as their iterations are complete; they are named below
+the tables.
 
 Run ``gramian study run dopamine --out runs/dopamine``, then
-``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine.csv``, ``dopamine.md``,
-``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name them all. A folder
-with a ``dopamine-runs.csv`` stands for the runs in that.
+``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine-whole.csv``, ``dopamine.csv``,
+``dopamine.md``, ``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name
+them all. A folder with a ``dopamine-runs.csv`` stands for the runs in that.
 """
 
 import csv
@@ -28,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+import scipy.integrate
 import scipy.stats
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
 ITERATION_FRAMES = 1_000_000
 """Of Dopamine: 250,000 agent steps of four frames."""
 ARM, PRESET = "dqn", "dopamine"
-FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png")
-"""Table, runs, page and figure."""
+FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png", "dopamine-whole.csv")
+"""Table by million, runs, page, figure, and table of whole curves."""
 OURS, THEIRS, OUTSIDE = "#0072b2", "#5f6670", "#c44500"
 """Colours of the figure."""
 
@@ -83,7 +86,7 @@ RUN_COLUMNS = [field.name for kind in (Run, Iteration) for field in fields(kind)
 
 @dataclass(frozen=True)
 class Row:
-    """One million frames of one game."""
+    """One million frames of one game, or all until then."""
 
     game: str
     million_frames: int
@@ -292,6 +295,23 @@ def compare(runs: Iterable[Run]) -> list[Row]:
     return rows
 
 
+def whole_curves(runs: Sequence[Run]) -> list[Row]:
+    """Every game that Dopamine has a curve of: the mean of each run over the iterations that all of ours have."""
+    rows = []
+    for game in sorted({run.game for run in runs}):
+        own = [run.iterations for run in runs if run.game == game]
+        published = reference.dopamine_curve(game)
+        if published is None:
+            continue
+        millions = min(published.returns.shape[1], *map(len, own))
+        theirs = published.returns[:, :millions]
+        theirs = theirs[np.isfinite(theirs).all(axis=1)].mean(axis=1) if millions else theirs[:0]
+        if len(theirs):
+            ours = np.array([np.mean([one.mean_return for one in curve[:millions]]) for curve in own])
+            rows.append(row_of(game, millions, ours, theirs))
+    return rows
+
+
 def row_of(game: str, million_frames: int, ours: Array, theirs: Array) -> Row:
     """One line of the table: means of our runs and of theirs."""
     least, most, mean = theirs.min(), theirs.max(), ours.mean()
@@ -330,38 +350,70 @@ def shown(value: float, low: float, high: float) -> str:
     return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def markdown(rows: Sequence[Row], notes: Sequence[str] = ()) -> str:
-    """The table, a line for each million frames of each game, and what is to be said of it."""
-    lines = [
+def markdown(rows: Sequence[Row], whole: Sequence[Row], notes: Sequence[str] = ()) -> str:
+    """Both tables, and what is to be said of them: whole curves, and a line for each million frames of each game."""
+    header = [
         "| game | million frames | ours (runs) | Dopamine's (runs) | their range | difference | ours better "
         "| outside |",
         "| --- |" + " ---: |" * 6 + " --- |",
     ]
-    for row in rows:
-        cells = [
-            reference.title(row.game),
-            str(row.million_frames),
-            f"{shown(row.mean, row.low, row.high)} ({row.runs})",
-            f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})",
-            f"{number(row.dopamine_least)} to {number(row.dopamine_most)}",
-            shown(row.difference, row.difference_low, row.difference_high),
-            f"{row.improvement:.0%}",
-            row.outside,
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
-    said = [outside(rows), *notes]
-    return "\n".join([*lines, "", *(f"- {note}" for note in said)]) + "\n"
+    parts = [[*header, *(_line(row, str(row.million_frames)) for row in rows)]]
+    said = [outside([(f"{reference.title(row.game)} at {row.million_frames}", row) for row in rows], "million"), *notes]
+    if whole:
+        parts.insert(0, [*header, *(_line(row, _millions(row.million_frames)) for row in whole)])
+        said.insert(0, outside([(reference.title(row.game), row) for row in whole], "whole curve"))
+    return "\n\n".join("\n".join(part) for part in (*parts, [f"- {note}" for note in said])) + "\n"
 
 
-def outside(rows: Sequence[Row]) -> str:
-    """In a sentence: where our mean lies outside the range of Dopamine's runs."""
-    places = [f"{reference.title(row.game)} at {row.million_frames} ({row.outside})" for row in rows if row.outside]
+def _millions(last: int) -> str:
+    return f"1–{last}" if last > 1 else "1"
+
+
+def _line(row: Row, millions: str) -> str:
+    cells = [
+        reference.title(row.game),
+        millions,
+        f"{shown(row.mean, row.low, row.high)} ({row.runs})",
+        f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})",
+        f"{number(row.dopamine_least)} to {number(row.dopamine_most)}",
+        shown(row.difference, row.difference_low, row.difference_high),
+        f"{row.improvement:.0%}",
+        row.outside,
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def chance_outside(ours: int, theirs: int) -> float:
+    """How often the mean of so many numbers lies outside the range of so many others, all of one normal distribution.
+
+    Examples
+    --------
+    >>> round(chance_outside(5, 5), 3), round(chance_outside(1, 2), 3)  # the second by symmetry: 2 / 3
+    (0.138, 0.667)
+    """
+    mean = scipy.stats.norm(scale=1 / math.sqrt(ours))
+    below, _ = scipy.integrate.quad(lambda x: mean.pdf(x) * scipy.stats.norm.sf(x) ** theirs, -8.0, 8.0)
+    return 2 * below
+
+
+def outside(rows: Sequence[tuple[str, Row]], kind: str) -> str:
+    """In a sentence: where our mean lies outside the range of Dopamine's runs, and how often it would by chance.
+
+    Parameters
+    ----------
+    rows
+        Each with what it is called.
+    kind
+        Of one row, in the singular.
+    """
+    places = [f"{name} ({row.outside})" for name, row in rows if row.outside]
     if not places:
-        lines = f"all {len(rows)} lines" if len(rows) > 1 else "the one line"
-        return f"Our mean is within the range of Dopamine's runs in {lines}."
+        return f"Our mean is within the range of Dopamine's runs in {'every' if len(rows) > 1 else 'the one'} {kind}."
+    expected = sum(chance_outside(row.runs, row.dopamine_runs) for _, row in rows)
     return (
-        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {counted(len(rows), 'line')}: "
-        f"{', '.join(places)}."
+        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {counted(len(rows), kind)}: "
+        f"{', '.join(places)}. Among normally distributed runs that do not differ it would be in {expected:.1f} on "
+        "average."
     )
 
 
@@ -448,18 +500,21 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
     panel.grid(alpha=0.25, linewidth=0.5)
 
 
-def write(rows: Sequence[Row], runs: Sequence[Run], page: str, out: Path, figure: Path | None = None) -> None:
-    """Write the table as CSV and Markdown, our runs one by one, and the figure."""
+def write(
+    rows: Sequence[Row], whole: Sequence[Row], runs: Sequence[Run], page: str, out: Path, figure: Path | None = None
+) -> None:
+    """Write the tables as CSV and Markdown, our runs one by one, and the figure."""
     folder = output_folder(out)
-    table, single_runs, text, own_picture = (folder / name for name in FILES)
+    table, single_runs, text, own_picture, curves = (folder / name for name in FILES)
     picture = figure or own_picture
     output_folder(picture.parent)
-    _write_csv(table, [field.name for field in fields(Row)], (asdict(row) for row in rows))
-    whole = [field.name for field in fields(Run) if field.name != "iterations"]
+    for path, lines in ((table, rows), (curves, whole)):
+        _write_csv(path, [field.name for field in fields(Row)], (asdict(row) for row in lines))
+    own = [field.name for field in fields(Run) if field.name != "iterations"]
     _write_csv(
         single_runs,
         RUN_COLUMNS,
-        ({name: getattr(run, name) for name in whole} | asdict(one) for run in runs for one in run.iterations),
+        ({name: getattr(run, name) for name in own} | asdict(one) for run in runs for one in run.iterations),
     )
     replace_text(text, page)
     with replacing(picture) as temporary:
@@ -495,10 +550,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 f"no run of {ARM} with preset {PRESET} below {places} has completed a million frames of a game that "
                 "has a public curve"
             )
-        page = markdown(rows, [*shortcomings(runs, rows), *notes])
+        whole = whole_curves(runs)
+        page = markdown(rows, whole, [*shortcomings(runs, rows), *notes])
         print(page, end="")
         if options.out is not None:
-            write(rows, runs, page, options.out, options.figure)
+            write(rows, whole, runs, page, options.out, options.figure)
     except UserError as error:
         complain("dopamine", error)
         return 2

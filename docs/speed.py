@@ -39,6 +39,8 @@ RUNS_OF = {
     "games-h200": {5: 23, 4: 18, 3: 13, 1: 5},
     "tuning-h200": {6: 42, 4: 28},
     "norm-h200": {4: 12, 2: 6},
+    "fifteen-h200": {1: 15},
+    "breakout-h200": {1: 5},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
@@ -477,9 +479,11 @@ def bill() -> str:
         ("100,000", "54", mean_rate("steady-h200"), "five minutes, `steady-h200.csv`"),
         ("250,000", "20, in five processes", mean_rate("processes-h200"), "17 minutes, `processes-h200.csv`"),
         ("250,000", "12, in four processes, awake", at_work("norm-h200", 4), "12 minutes, `norm-h200.csv`"),
-        ("1,000,000, the preset's", "15, preset `dopamine`", million(), "four seconds, `h200.csv`"),
+        ("1,000,000, the preset's", "15, preset `dopamine`, the network of `author`", million(), "four seconds, `h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
+        ("1,000,000", "15, preset `dopamine`, awake", at_work("fifteen-h200", 1),
+         "four and a half minutes, `fifteen-h200.csv`"),
     ]  # fmt: skip
     lines = [[replay, runs, whole(value), source, f"{days(value):.2f}"] for replay, runs, value, source in found]
     return table(["replay of a run", "runs at once", "agent steps a second", "from", "days"], lines, (1, 3))
@@ -617,8 +621,8 @@ def aims() -> str:
         (
             f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
             f"[{days(mean_rate('steady-h200')):.1f} days](#as-the-work-grows) with replays of 100,000 transitions; "
-            f"with the preset's million {days(million()):.1f} by a few seconds, "
-            f"{days(mean_rate('memory-h200')):.1f} on a busy host",
+            f"with the preset's million {days(million()):.1f} by a few seconds; with preset `dopamine`, whose network is "
+            f"larger, {days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f} by minutes",
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
@@ -637,8 +641,8 @@ def aims() -> str:
         ),
         (
             "fast, and it still learns",
-            "plain DQN is not told apart from Dopamine's over the first one to four million frames of "
-            "[six games](results.md#does-the-engine-learn)",
+            "plain DQN is not told apart from Dopamine's in [six games](results.md#does-the-engine-learn), over the "
+            "first four million frames of two and one to three of the others",
         ),
     ]
     return table(["aim", "reached"], found, (0, 1))

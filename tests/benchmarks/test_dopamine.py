@@ -41,6 +41,10 @@ def compared(*folders):
     return dopamine.compare(dopamine.read_runs(folders)[0])
 
 
+def whole(*folders):
+    return dopamine.whole_curves(dopamine.read_runs(folders)[0])
+
+
 def dopamine_phases(lengths, returns):
     """Dopamine's own loop, as slow and as obvious: phases of a million frames, of whole episodes."""
     phases, episodes = [], list(zip(lengths, returns, strict=True))
@@ -84,7 +88,8 @@ def test_only_a_run_at_its_end_has_an_iteration_that_is_not_complete():
 
 
 def test_runs_like_dopamines_do_not_differ(tmp_path):
-    rows = compared(laid_beside(tmp_path, games=("asterix", "pong")))
+    folder = laid_beside(tmp_path, games=("asterix", "pong"))
+    rows = compared(folder)
     assert [(row.game, row.million_frames) for row in rows] == [
         ("asterix", 1), ("asterix", 2), ("pong", 1), ("pong", 2),
     ]  # fmt: skip
@@ -93,24 +98,64 @@ def test_runs_like_dopamines_do_not_differ(tmp_path):
         assert row.difference_low < 0 < row.difference_high
         assert row.improvement == pytest.approx(0.5, abs=0.1)  # rounding makes some ties wins
         assert row.outside == ""
-    assert "within the range of Dopamine's runs in all 4 lines" in dopamine.markdown(rows)
+    page = dopamine.markdown(rows, whole(folder))
+    assert "- Our mean is within the range of Dopamine's runs in every whole curve." in page
+    assert "- Our mean is within the range of Dopamine's runs in every million." in page
 
 
 @pytest.mark.parametrize(("shift", "side"), [(30.0, "above"), (-30.0, "below")])
 def test_runs_outside_the_range_of_dopamines_are_named(tmp_path, shift, side):
-    rows = compared(laid_beside(tmp_path, shift))
+    folder = laid_beside(tmp_path, shift)
+    rows = compared(folder)
     assert rows[-1].difference == pytest.approx(shift)
     assert rows[-1].improvement == (shift > 0)
     assert (rows[-1].difference_low > 0) == (shift > 0)
     assert rows[-1].outside == side
-    assert f"in 2 of 2 lines: Pong at 1 ({side}), Pong at 2 ({side})." in dopamine.markdown(rows)
+    page = dopamine.markdown(rows, whole(folder))
+    assert f"in 2 of 2 millions: Pong at 1 ({side}), Pong at 2 ({side}). Among" in page
+    assert "it would be in 0.3 on average." in page  # 2 · 13.8 %
+    assert f"in 1 of 1 whole curve: Pong ({side}). Among" in page
+
+
+def test_a_whole_curve_is_the_mean_over_the_millions_that_all_our_runs_have(tmp_path):
+    published = reference.dopamine_curve("pong").returns
+    for seed, millions in enumerate([2, 1, 2]):
+        returns = [0.0] * 10 + [1.0 + seed] * 10
+        state = "done" if millions == 2 else "interrupted"
+        write_run(tmp_path / "short", "pong", seed, returns[: 10 * millions], state=state)
+        write_run(tmp_path / "long", "pong", seed, returns)
+    (row,) = whole(tmp_path / "short")
+    assert (row.million_frames, row.runs, row.mean) == (1, 3, 0.0)
+    assert row.dopamine_mean == pytest.approx(published[:, 0].mean())
+    (row,) = whole(tmp_path / "long")
+    assert (row.million_frames, row.runs, row.mean) == (2, 3, pytest.approx(1.0))
+    assert row.dopamine_mean == pytest.approx(published[:, :2].mean())
+    assert row.difference_low == pytest.approx(dopamine.welch(np.array([0.5, 1.0, 1.5]), published[:, :2].mean(1))[1])
+    assert "| Pong | 1–2 |" in dopamine.markdown(compared(tmp_path / "long"), [row])
+
+
+def test_a_game_in_which_a_run_has_no_million_yet_has_no_whole_curve(tmp_path):
+    laid_beside(tmp_path, seeds=range(2))
+    write_run(tmp_path, "pong", 2, [0.0], state="interrupted")
+    assert whole(tmp_path) == []
+    rows = compared(tmp_path)
+    assert len(rows) == 2
+    assert "curve" not in dopamine.markdown(rows, [])
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(5, 5), (2, 5), (1, 3)])
+def test_how_often_a_mean_is_outside_a_range_by_chance(ours, theirs):
+    generator = np.random.default_rng(0)
+    means, others = generator.normal(size=(200_000, ours)).mean(1), generator.normal(size=(200_000, theirs))
+    strange = (means < others.min(1)) | (means > others.max(1))
+    assert dopamine.chance_outside(ours, theirs) == pytest.approx(strange.mean(), abs=0.004)
 
 
 def test_a_single_run_has_no_interval(tmp_path):
     row = compared(laid_beside(tmp_path, seeds=[0]))[0]
-    page = dopamine.markdown([row])
+    page = dopamine.markdown([row], [])
     assert "[–, –]" in page
-    assert "in the one line." in page
+    assert "in the one million." in page
 
 
 def test_games_and_seeds_may_lie_in_several_folders(tmp_path):
