@@ -479,7 +479,8 @@ def bill() -> str:
         ("100,000", "54", mean_rate("steady-h200"), "five minutes, `steady-h200.csv`"),
         ("250,000", "20, in five processes", mean_rate("processes-h200"), "17 minutes, `processes-h200.csv`"),
         ("250,000", "12, in four processes, awake", at_work("norm-h200", 4), "12 minutes, `norm-h200.csv`"),
-        ("1,000,000, the preset's", "15, preset `dopamine`, the network of `author`", million(), "four seconds, `h200.csv`"),
+        ("1,000,000, the preset's", "15, preset `dopamine`, the network of `author`", million(),
+         "four seconds, `h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`, awake", at_work("fifteen-h200", 1),
@@ -621,8 +622,8 @@ def aims() -> str:
         (
             f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
             f"[{days(mean_rate('steady-h200')):.1f} days](#as-the-work-grows) with replays of 100,000 transitions; "
-            f"with the preset's million {days(million()):.1f} by a few seconds; with preset `dopamine`, whose network is "
-            f"larger, {days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f} by minutes",
+            f"with the preset's million {days(million()):.1f} by a few seconds; with preset `dopamine`, whose network "
+            f"is larger, {days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f} by minutes",
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
