@@ -393,7 +393,7 @@ def chance_outside(ours: int, theirs: int) -> float:
     """
     mean = scipy.stats.norm(scale=1 / math.sqrt(ours))
     below, _ = scipy.integrate.quad(lambda x: mean.pdf(x) * scipy.stats.norm.sf(x) ** theirs, -8.0, 8.0)
-    return 2 * below
+    return 2 * float(below)
 
 
 def outside(rows: Sequence[tuple[str, Row]], kind: str) -> str:
