@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 import torch
@@ -5,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gramian.deep.host_replay import HostReplay
+from gramian.deep.host_replay import PIECE_BYTES, HostReplay
 from gramian.deep.observations import ObservationSpec
 from gramian.deep.replay import Replay, bytes_needed
 from gramian.errors import UserError
@@ -94,6 +96,29 @@ def test_on_numpy_a_replay_draws_what_it_draws_on_torch(data):
     assert all(torch.equal(one, other) for one, other in zip(*(twin.bounds() for twin in twins), strict=True))
     for name, saved in twins[0].state().items():
         assert torch.equal(saved, twins[1].state()[name])
+
+
+def test_threads_gather_the_batch_that_one_does():
+    replays = [HostReplay(ATARI, 3, 2, 300, n_step=3, threads=threads) for threads in (1, 4)]
+    events = np.random.default_rng(0).choice(EVENTS, (200, 3, 2)).tolist()
+    for replay in replays:
+        played(Table(replay, ATARI, GAMMA), events)
+    seeds, places = torch.arange(3), [replay.empty_batch(32) for replay in replays]
+    assert places[0].observations.nbytes >= 2 * PIECE_BYTES  # or there is nothing to divide
+    for counter in range(20):
+        one, many = (
+            replay.sample(seeds, counter, 32, out=place) for replay, place in zip(replays, places, strict=True)
+        )
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, many, strict=True))
+    assert sum(thread.name.startswith("gramian-replay") for thread in threading.enumerate()) > 1
+
+
+def test_a_small_batch_is_gathered_by_whoever_asks_for_it():
+    replay = HostReplay(SMALL, 1, 1, 20, threads=4)
+    played(Table(replay, SMALL, GAMMA), [[[GO_ON]]] * 10)
+    threads = threading.active_count()
+    replay.sample(torch.tensor([7]), 0, 8)
+    assert threading.active_count() == threads
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

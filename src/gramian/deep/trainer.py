@@ -38,6 +38,8 @@ PATIENCE_S = 0.002
 """How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake where each has a core."""
 PATIENCE = "GRAMIAN_PATIENCE_US"
 """Environment variable with that time in microseconds, wherever it is set."""
+MOST_GATHERING = 4
+"""Threads that gather a batch from a replay in the host's memory beside a GPU, at most."""
 SEGMENT_BYTES = 256 << 20
 """Frames of the replay that a checkpoint holds in memory at once."""
 
@@ -184,8 +186,10 @@ class Trainer:
             dtype=dtype,
         )
         observation, sizes = self.environments.observation, (len(runs), settings.envs_per_run, settings.replay_capacity)
+        # a learner on the CPU has a use for every core itself
+        threads = min(cores(), MOST_GATHERING) if self.device.type == "cuda" else 1
         replay = (
-            HostReplay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma)
+            HostReplay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, threads=threads)
             if torch.device(replay_device or self.device).type == "cpu"
             else Replay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, device=self.device)
         )
