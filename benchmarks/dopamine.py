@@ -184,7 +184,8 @@ def _written(path: Path) -> list[Run]:
     Raises
     ------
     UserError
-        If the file cannot be read or has no runs, or if a line is no iteration of a run, or one that was there before.
+        If the file cannot be read or has no runs, if a line is no iteration of a run, or one that was there before, or
+        if a run lacks one.
     """
     try:
         rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
@@ -209,6 +210,14 @@ def _written(path: Path) -> list[Run]:
             )
         lines[place] = line
         runs.setdefault((own.game, own.seed), own).iterations.append(iteration)
+    for run in runs.values():
+        run.iterations.sort(key=lambda one: one.million_frames)
+        for number, one in enumerate(run.iterations, start=1):
+            if one.million_frames != number:
+                raise UserError(
+                    f"'{path}' has million_frames {one.million_frames} of {run.game}, seed {run.seed}, and not "
+                    f"{number} before it; a run has all iterations up to its last"
+                )
     return list(runs.values())
 
 
@@ -407,13 +416,16 @@ def outside(rows: Sequence[tuple[str, Row]], kind: str) -> str:
         Of one row, in the singular.
     """
     places = [f"{name} ({row.outside})" for name, row in rows if row.outside]
-    if not places:
-        return f"Our mean is within the range of Dopamine's runs in {'every' if len(rows) > 1 else 'the one'} {kind}."
     expected = sum(chance_outside(row.runs, row.dopamine_runs) for _, row in rows)
+    chance = (
+        f"of normally distributed runs with equal means and spreads it would be outside in {expected:.1f} on average"
+    )
+    if not places:
+        where = f"every {kind}" if len(rows) > 1 else f"the one {kind}"
+        return f"Our mean is within the range of Dopamine's runs in {where}; {chance}."
     return (
         f"Our mean is outside the range of Dopamine's runs in {len(places)} of {counted(len(rows), kind)}: "
-        f"{', '.join(places)}. Among normally distributed runs that do not differ it would be in {expected:.1f} on "
-        "average."
+        f"{', '.join(places)}; {chance}."
     )
 
 

@@ -43,7 +43,10 @@ SCALING_COLUMNS = ("sweep", "contestant", "runs", "cores", "capacity", "torch_th
 STEADY_COLUMNS = ("runs", "capacity", "torch_threads", "elapsed_s")
 SWEEP_NEEDS = {"sweep", "contestant", "runs", "cores", "agent_steps", "seconds"}
 STEADY_NEEDS = {"elapsed_s", "agent_steps", "seconds", "rss_bytes", "device_bytes"}
-"""Columns that a plot of either kind is made from."""
+WATCHED_NEEDS = {"elapsed_s", "processes", "agent_steps", "rss_bytes", "device_bytes"}
+"""Columns that a plot of either kind, or of a table of `benchmarks.watch`, is made from."""
+WATCHED_S = 60
+"""Over which a rate is taken from what runs log, every 10,000 agent steps of each."""
 
 
 def grown(options: argparse.Namespace, runs: int) -> Workload:
@@ -193,7 +196,7 @@ def bill(row: Row, elapsed_s: float) -> list[str]:
 
 
 def plot(table: Path, picture: Path) -> None:
-    """Draw what `scaling` or `steady` measured.
+    """Draw what `scaling`, `steady` or `benchmarks.watch` measured.
 
     Raises
     ------
@@ -206,10 +209,17 @@ def plot(table: Path, picture: Path) -> None:
         raise UserError(f"cannot read '{table}': {(error.strerror or str(error)).lower()}") from error
     except (UnicodeDecodeError, csv.Error):
         rows = []
-    if not rows or not any(columns <= rows[0].keys() for columns in (SWEEP_NEEDS, STEADY_NEEDS)):
-        raise UserError(f"'{table}' is no table of --scaling or --steady; give the CSV that one of them wrote")
+    known = (SWEEP_NEEDS, STEADY_NEEDS, WATCHED_NEEDS)
+    if not rows or not any(columns <= rows[0].keys() for columns in known):
+        raise UserError(
+            f"'{table}' is no table of --scaling, --steady or benchmarks.watch; give the CSV that one of them wrote"
+        )
     if None in rows[-1].values():
         raise UserError(f"'{table}' ends in the middle of a row; take that row away")
+    if not {"sweep", "seconds"} & rows[0].keys():
+        rows = _by_minute(rows)
+        if not rows:
+            raise UserError(f"'{table}' has less than {WATCHED_S} s of work; watch for longer")
     check_file(picture, ".png")
     try:
         from matplotlib.figure import Figure
@@ -223,6 +233,25 @@ def plot(table: Path, picture: Path) -> None:
     output_folder(picture.parent)
     with replacing(picture) as temporary:
         figure.savefig(temporary, dpi=150)
+
+
+def _by_minute(rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Rows of watched processes as those of `steady`: the agent steps of the last minute, while somebody was at work.
+
+    Examples
+    --------
+    >>> rows = [{"elapsed_s": str(t), "processes": "1", "agent_steps": str(5 * t)} for t in range(0, 90, 30)]
+    >>> [(row["seconds"], row["agent_steps"]) for row in _by_minute(rows)]
+    [('60', '300')]
+    """
+    found = []
+    for row in rows:
+        end = int(row["elapsed_s"])
+        before = [one for one in rows if int(one["elapsed_s"]) <= end - WATCHED_S]
+        if before and row["processes"] != "0":
+            seconds, steps = (int(row[name]) - int(before[-1][name]) for name in ("elapsed_s", "agent_steps"))
+            found.append(row | {"seconds": str(seconds), "agent_steps": str(steps)})
+    return found
 
 
 def _panels(figure: "Figure", count: int) -> "list[Axes]":

@@ -59,7 +59,13 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     mode.add_argument("--scaling", action="store_true", help="rates of gramian as runs and cores grow")
     mode.add_argument("--steady", type=float, metavar="SECONDS", help="rate and memory of gramian over time, and the "
                       "bill for the paper's study")  # fmt: skip
-    mode.add_argument("--plot", nargs=2, type=Path, metavar=("CSV", "PNG"), help="draw a CSV of --scaling or --steady")
+    mode.add_argument(
+        "--plot",
+        nargs=2,
+        type=Path,
+        metavar=("CSV", "PNG"),
+        help="draw a CSV of --scaling, --steady or benchmarks.watch",
+    )
     parser.add_argument("--cores", nargs="+", type=int, default=[1, 2, 4, 8, 16], help="for --scaling")
     parser.add_argument("--cores-at", type=int, default=9, metavar="RUNS", help="runs while the cores grow")
     options = parser.parse_args(arguments)

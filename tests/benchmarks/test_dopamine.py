@@ -2,12 +2,14 @@
 
 import csv
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from benchmarks import dopamine
 from gramian.report import reference
+from tests.docs.pages import ROOT
 
 FRAMES = 2_000_000
 EPISODE_FRAMES = 100_000
@@ -99,8 +101,10 @@ def test_runs_like_dopamines_do_not_differ(tmp_path):
         assert row.improvement == pytest.approx(0.5, abs=0.1)  # rounding makes some ties wins
         assert row.outside == ""
     page = dopamine.markdown(rows, whole(folder))
-    assert "- Our mean is within the range of Dopamine's runs in every whole curve." in page
-    assert "- Our mean is within the range of Dopamine's runs in every million." in page
+    assert "- Our mean is within the range of Dopamine's runs in every whole curve; of" in page
+    assert "- Our mean is within the range of Dopamine's runs in every million; of" in page
+    assert page.index("| Asterix | 1–2 |") < page.index("| Pong | 1–2 |") < page.index("| Asterix | 1 |")
+    assert page.index("whole curve") < page.index("every million")
 
 
 @pytest.mark.parametrize(("shift", "side"), [(30.0, "above"), (-30.0, "below")])
@@ -112,9 +116,9 @@ def test_runs_outside_the_range_of_dopamines_are_named(tmp_path, shift, side):
     assert (rows[-1].difference_low > 0) == (shift > 0)
     assert rows[-1].outside == side
     page = dopamine.markdown(rows, whole(folder))
-    assert f"in 2 of 2 millions: Pong at 1 ({side}), Pong at 2 ({side}). Among" in page
-    assert "it would be in 0.3 on average." in page  # 2 · 13.8 %
-    assert f"in 1 of 1 whole curve: Pong ({side}). Among" in page
+    assert f"in 2 of 2 millions: Pong at 1 ({side}), Pong at 2 ({side}); of normally" in page
+    assert "it would be outside in 0.3 on average." in page  # 2 · 13.8 %
+    assert f"in 1 of 1 whole curve: Pong ({side}); of normally" in page
 
 
 def test_a_whole_curve_is_the_mean_over_the_millions_that_all_our_runs_have(tmp_path):
@@ -126,6 +130,7 @@ def test_a_whole_curve_is_the_mean_over_the_millions_that_all_our_runs_have(tmp_
         write_run(tmp_path / "long", "pong", seed, returns)
     (row,) = whole(tmp_path / "short")
     assert (row.million_frames, row.runs, row.mean) == (1, 3, 0.0)
+    assert "| Pong | 1 |" in dopamine.markdown([], [row])
     assert row.dopamine_mean == pytest.approx(published[:, 0].mean())
     (row,) = whole(tmp_path / "long")
     assert (row.million_frames, row.runs, row.mean) == (2, 3, pytest.approx(1.0))
@@ -143,6 +148,38 @@ def test_a_game_in_which_a_run_has_no_million_yet_has_no_whole_curve(tmp_path):
     assert "curve" not in dopamine.markdown(rows, [])
 
 
+def test_a_run_of_dopamines_that_lacks_a_million_is_not_in_a_whole_curve_and_none_goes_beyond_theirs(
+    tmp_path, monkeypatch
+):
+    returns = np.array([[1.0, 2.0], [3.0, np.nan], [5.0, 6.0]])
+    monkeypatch.setattr(reference, "dopamine_curve", lambda _: SimpleNamespace(returns=returns))
+    for seed in range(2):
+        write_run(tmp_path, "pong", seed, [0.0] * 30, frames=3_000_000)
+    (row,) = whole(tmp_path)
+    assert (row.million_frames, row.dopamine_runs, row.dopamine_mean) == (2, 2, pytest.approx(3.5))
+
+
+def test_the_committed_comparison_is_that_of_the_committed_runs(tmp_path, capsys):
+    committed = ROOT / "results" / "dopamine"
+    assert dopamine.main([str(committed), "--out", str(tmp_path / "out")]) == 0
+    for name in (name for name in dopamine.FILES if not name.endswith(".png")):
+        assert (tmp_path / "out" / name).read_text() == (committed / name).read_text(), name
+    assert capsys.readouterr().out == (committed / "dopamine.md").read_text()
+
+
+def test_a_written_run_with_a_gap_is_refused(tmp_path, capsys):
+    laid_beside(tmp_path / "runs")
+    assert dopamine.main([str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    table = tmp_path / "out" / "dopamine-runs.csv"
+    header, first, *others = table.read_text().splitlines(keepends=True)
+    table.write_text("".join([header, *others]))
+    capsys.readouterr()
+    assert dopamine.main([str(tmp_path / "out")]) == 2
+    assert "has million_frames 2 of pong, seed 0, and not 1 before it" in capsys.readouterr().err
+    table.write_text("".join([header, *others, first]))
+    assert len(compared(tmp_path / "out")) == 2
+
+
 @pytest.mark.parametrize(("ours", "theirs"), [(5, 5), (2, 5), (1, 3)])
 def test_how_often_a_mean_is_outside_a_range_by_chance(ours, theirs):
     generator = np.random.default_rng(0)
@@ -155,7 +192,9 @@ def test_a_single_run_has_no_interval(tmp_path):
     row = compared(laid_beside(tmp_path, seeds=[0]))[0]
     page = dopamine.markdown([row], [])
     assert "[–, –]" in page
-    assert "in the one million." in page
+    assert "in the one million; of normally distributed runs" in page
+    assert f"outside in {dopamine.chance_outside(1, 5):.1f} on average" in page
+    assert dopamine.chance_outside(1, 5) != pytest.approx(dopamine.chance_outside(5, 1), abs=0.1)
 
 
 def test_games_and_seeds_may_lie_in_several_folders(tmp_path):
@@ -176,6 +215,11 @@ def test_what_was_written_is_read_again(tmp_path, capsys):
     assert dopamine.main([str(first), "--out", str(second)]) == 0
     for name in dopamine.FILES:
         assert (first / name).read_bytes() == (second / name).read_bytes(), name
+    for name, rows in (("dopamine.csv", compared(first)), ("dopamine-whole.csv", whole(first))):
+        written = list(csv.DictReader((first / name).read_text().splitlines()))
+        assert [(row["million_frames"], float(row["difference"])) for row in written] == [
+            (str(row.million_frames), row.difference) for row in rows
+        ]
     assert compared(first, tmp_path / "b") == compared(tmp_path / "a", tmp_path / "b")
     capsys.readouterr()
     text = (first / "dopamine-runs.csv").read_text()

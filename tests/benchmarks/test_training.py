@@ -217,12 +217,30 @@ def test_a_gpu_that_is_not_there_is_bad_input(monkeypatch, capsys):
     assert "no GPU is there" in capsys.readouterr().err
 
 
+WATCHED = b"elapsed_s,processes,agent_steps,rss_bytes,device_bytes\n"
+
+
+def test_a_table_of_watched_processes_is_drawn_by_the_steps_of_the_last_minute(tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    steps = [(0, 0), (10, 0), (20, 300), (80, 600), (90, 1500), (100, 1500), (110, 1500)]
+    lines = [f"{t},{int(t < 110)},{steps},{t}000000,0\n" for t, steps in steps]
+    (tmp_path / "t.csv").write_bytes(WATCHED + "".join(lines).encode())
+    drawn, draw = [], growth._draw_steady
+    monkeypatch.setattr(growth, "_draw_steady", lambda figure, rows: (drawn.extend(rows), draw(figure, rows)))
+    assert training.main(["--plot", str(tmp_path / "t.csv"), str(tmp_path / "x.png")]) == 0
+    rates = [(row["elapsed_s"], int(row["agent_steps"]) / int(row["seconds"])) for row in drawn]
+    assert rates == [("80", 5.0), ("90", pytest.approx(1200 / 70)), ("100", 15.0)]
+    assert (tmp_path / "x.png").stat().st_size > 1000
+
+
 @pytest.mark.parametrize(
     ("table", "picture", "words"),
     [
-        (b"a,b\n1,2\n", "x.png", "no table of --scaling or --steady"),
-        (b"sweep,runs,agent_steps_per_s\nruns,1,1143\n", "x.png", "no table of --scaling or --steady"),
-        (b"\xff\xfe", "x.png", "no table of --scaling or --steady"),
+        (b"a,b\n1,2\n", "x.png", "no table of --scaling, --steady or benchmarks.watch"),
+        (b"sweep,runs,agent_steps_per_s\nruns,1,1143\n", "x.png", "no table of --scaling"),
+        (b"\xff\xfe", "x.png", "no table of --scaling"),
+        (WATCHED + b"10,1,5,1,0\n60,1,9,1,0\n", "x.png", "has less than 60 s of work; watch for longer"),
+        (WATCHED + b"10,1,5,1,0\n70,0,9,1,0\n", "x.png", "has less than 60 s of work; watch for longer"),
         (b"elapsed_s,agent_steps,seconds,rss_bytes,device_bytes\n10,5", "x.png", "ends in the middle of a row"),
         (b"elapsed_s,agent_steps,seconds,rss_bytes,device_bytes\n10,5,10,1,0\n", "x.bogus", "end in .png"),
         (b"elapsed_s,agent_steps,seconds,rss_bytes,device_bytes\n10,5,10,1,0\n", "t.csv/x.png", "it is a file"),

@@ -121,22 +121,48 @@ def test_who_is_rarely_disturbed_hardly_rests_and_who_often_is_hardly_tries(pipe
     assert least <= tries / 10_000 <= most
 
 
-def test_who_waits_in_vain_sleeps_and_tries_again_at_the_next_wait(pipe, monkeypatch):
+def test_the_core_is_offered_before_every_look(pipe, monkeypatch):
+    scene, offers = Scene(pipe, monkeypatch), []
+    monkeypatch.setattr(emulator.os, "sched_yield", lambda: offers.append(scene.counted))
+    assert scene.wait()
+    assert offers == [1, 2]  # the byte comes after the first look
+
+
+def test_a_core_that_is_lost_counts_though_the_byte_came(pipe, monkeypatch):
+    scene = Scene(pipe, monkeypatch)
+    monkeypatch.setattr(emulator.os, "sched_yield", lambda: os.write(scene.into, b"a"))
+    assert scene.wait(wanted=True)
+    assert scene.rest() == 1
+
+
+def test_who_waits_in_vain_sleeps_through_a_few_waits_and_never_more(pipe, monkeypatch):
     scene = Scene(pipe, monkeypatch, patience_s=ASLEEP)
-    assert all(scene.wait() for _ in range(70))
+    tries = [number for number in range(70) if scene.wait()]
+    assert tries == list(range(0, 70, emulator.SHORT_REST + 1))
+
+
+@pytest.mark.parametrize("waits", [1, 5, 12])
+def test_each_wait_that_is_not_disturbed_makes_the_next_rest_an_eighth_shorter(pipe, monkeypatch, waits):
+    scene = Scene(pipe, monkeypatch)
+    while scene.waiter._rest < emulator.LONGEST_REST:
+        scene.wait(wanted=True)
+    scene.rest()  # which ends with the first of them
+    assert all(scene.wait() for _ in range(waits - 1))
+    assert scene.wait(wanted=True)
+    assert scene.rest() == int(emulator.LONGEST_REST * (7 / 8) ** waits)
 
 
 def test_waits_in_vain_make_the_rest_after_a_disturbance_neither_longer_nor_shorter(pipe, monkeypatch):
-    scene = Scene(pipe, monkeypatch)
-    for _ in range(6):
-        scene.rest()
-        scene.wait(wanted=True)
-    rest = scene.rest()
-    scene.waiter._patience_s = ASLEEP
-    assert all(scene.wait() for _ in range(70))
-    scene.waiter._patience_s = AWAKE
-    assert scene.wait(wanted=True)
-    assert scene.rest() >= rest
+    scene, rests = Scene(pipe, monkeypatch), []
+    for in_vain in (0, 5):
+        scene.waiter._waits_asleep, scene.waiter._rest = 0, 64.0
+        scene.waiter._patience_s = ASLEEP
+        for _ in range(in_vain * (emulator.SHORT_REST + 1)):
+            scene.wait()
+        scene.waiter._patience_s = AWAKE
+        assert scene.wait(wanted=True)
+        rests.append(scene.rest())
+    assert rests == [64, 64]
 
 
 @pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])

@@ -47,6 +47,8 @@ DONE = b"d"
 """What it answers."""
 LONGEST_REST = 4096
 """Waits through which a `Waiter` sleeps when others want its core, at most."""
+SHORT_REST = 8
+"""Waits through which it sleeps after one that was longer than its patience."""
 RESET = {"qbert"}
 """Games whose reset switch, which no state contains, is still down when they begin. They are saved before the reset,
 and reset (some sixty frames) at the beginning of every episode."""
@@ -327,8 +329,9 @@ class Waiter:
     wait that ends awake and undisturbed makes the next rest an eighth shorter. So who is disturbed in more than some
     sixth of its waits hardly tries any more, and who is rarely disturbed hardly rests.
 
-    A wait that is longer than the patience ends asleep, and the next one begins awake again. It is no reason to rest:
-    where all sleep, all wait longer, and if they rested for that none would be awake again before the others.
+    A wait that is longer than the patience ends asleep, and the next `SHORT_REST` waits are slept through, so that who
+    waits long every time is rarely awake in vain. That rest never grows: where all sleep all wait longer, and a moment
+    in which one was held up must not keep the others asleep for seconds.
 
     Parameters
     ----------
@@ -386,7 +389,9 @@ class Waiter:
             byte, disturbed = _look(pipe), self._cores_lost() != before
         if disturbed:
             self._waits_asleep, self._rest = int(self._rest), min(2 * self._rest, LONGEST_REST)
-        elif byte is not None:
+        elif byte is None:
+            self._waits_asleep = SHORT_REST
+        else:
             self._rest = max(self._rest * 7 / 8, 1.0)
         return byte
 
