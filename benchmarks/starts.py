@@ -124,7 +124,8 @@ def markdown(rows: Sequence[Row]) -> str:
         "| --- |" + " ---: |" * 6,
     ]
     for row in rows:
-        share = f"{100 * row.difference / abs(row.reset):.1f}".replace("-", "−") if row.reset else "–"
+        known = row.reset_low * row.reset_high > 0  # or there is nothing that it could be a share of
+        share = f"{100 * row.difference / abs(row.reset):.1f}".replace("-", "−") if known else "–"
         cells = [
             reference.title(row.game),
             f"{row.episodes:,}",

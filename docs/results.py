@@ -995,10 +995,20 @@ def dopamine() -> str:
     return path.read_text(encoding="utf-8") + (f"\n{picture}" if picture.startswith("!") else "")
 
 
+def starts() -> str:
+    """Random play in games that begin in two ways."""
+    paths = [RESULTS / "starts" / name / "starts.md" for name in ("seaquest", "others")]
+    if not all(path.exists() for path in paths):
+        return awaited(paths[0])
+    first, second = (path.read_text(encoding="utf-8").splitlines() for path in paths)
+    return "\n".join([*first[:2], *sorted(first[2:] + second[2:])]) + "\n"
+
+
 def tables() -> dict[str, Callable[[], str]]:
     """Every table of the pages by its name."""
     made: dict[str, Callable[[], str]] = {
         "dopamine": dopamine,
+        "starts": starts,
         "minatar-chosen": lambda: chosen("minatar"),
         "minatar-chance": lambda: against("minatar", "gram", ["decor"]),
         "minatar-headline": lambda: headline("minatar", FIRST),

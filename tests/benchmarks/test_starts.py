@@ -44,6 +44,12 @@ def test_the_table_has_what_was_played(tmp_path, capsys, monkeypatch):
     assert float(rows[0]["difference"]) == pytest.approx(float(rows[0]["saved"]) - float(rows[0]["reset"]))
 
 
+@pytest.mark.parametrize(("low", "share"), [(1.0, "−25.0"), (-1.0, "–")])
+def test_a_difference_is_a_share_of_a_return_that_is_told_apart_from_nothing(low, share):
+    row = starts.Row("freeway", 5, 1.5, 1.0, 2.0, 9.0, 2.0, low, 3.0, 9.0, -0.5, -1.0, 0.0, 1)
+    assert f"| {share} | 1 |" in starts.markdown([row])
+
+
 class InThisProcess:
     """An executor that carries everything out at once, so that what a test changes is changed there too."""
 
