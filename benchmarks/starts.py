@@ -1,9 +1,10 @@
 """Does it matter how a game begins? Random play from one saved state of the console, and after resets of it.
 
 This package saves a console once and begins every game there, so that an episode is a function of its seed and its
-actions. Others, Dopamine among them, reset the console, and in some games what was played before leaves traces in its
-memory. Here both play at random, with Dopamine's sticky actions: mean returns with Student's 95 % intervals, the
-difference, saved less reset, with Welch's, and how many bytes of the 128 have ever differed after a reset.
+actions. Others, Dopamine among them, reset the console, and in some games its memory then hangs on what was played
+before, or on how often it was reset. Here both play at random, with Dopamine's sticky actions: mean returns with
+Student's 95 % intervals, the difference, saved less reset, with Welch's, and how many bytes of the 128 differ after a
+reset, at most at one beginning.
 
     python -m benchmarks.starts seaquest kung_fu_master --episodes 1000 --out FOLDER
 
@@ -52,7 +53,7 @@ class Block:
     lengths: list[int]
     """In agent steps."""
     bytes_changed: int
-    """Of the console's memory at the beginning of any of them, against the first beginning."""
+    """Of the console's memory at the beginning of one of them, at most, against when it was switched on."""
 
 
 @dataclass(frozen=True)

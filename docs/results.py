@@ -998,8 +998,8 @@ def dopamine() -> str:
 def starts() -> str:
     """Random play in games that begin in two ways."""
     paths = [RESULTS / "starts" / name / "starts.md" for name in ("seaquest", "others")]
-    if not all(path.exists() for path in paths):
-        return awaited(paths[0])
+    if missing := [path for path in paths if not path.exists()]:
+        return awaited(missing[0])
     first, second = (path.read_text(encoding="utf-8").splitlines() for path in paths)
     return "\n".join([*first[:2], *sorted(first[2:] + second[2:])]) + "\n"
 

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from benchmarks import starts
+from benchmarks import dopamine, starts
 from gramian.deep.environments.emulator import Console
 
 
@@ -41,6 +41,12 @@ def test_the_table_has_what_was_played(tmp_path, capsys, monkeypatch):
     returns = [value for block in blocks for value in block.returns]
     assert float(rows[0]["saved"]) == pytest.approx(np.mean(returns))
     assert float(rows[0]["saved_agent_steps"]) <= 50
+    reset = [starts.play("breakout", starts.ResetConsole, seed, size) for seed, size in enumerate((2, 2, 1))]
+    others = np.array([value for block in reset for value in block.returns])
+    found = [float(rows[0][name]) for name in ("reset", "reset_low", "reset_high")]
+    assert found == pytest.approx(dopamine.interval(others))
+    found = [float(rows[0][name]) for name in ("difference", "difference_low", "difference_high")]
+    assert found == pytest.approx(dopamine.welch(np.array(returns), others))
     assert float(rows[0]["difference"]) == pytest.approx(float(rows[0]["saved"]) - float(rows[0]["reset"]))
 
 

@@ -1,4 +1,5 @@
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -98,27 +99,40 @@ def test_on_numpy_a_replay_draws_what_it_draws_on_torch(data):
         assert torch.equal(saved, twins[1].state()[name])
 
 
+class Late:
+    """Helpers that take their time, and count what they are given."""
+
+    def __init__(self):
+        self.pieces, self._threads = 0, ThreadPoolExecutor(4)
+
+    def submit(self, function, *arguments):
+        self.pieces += 1
+        return self._threads.submit(lambda: (time.sleep(0.02), function(*arguments)))
+
+
 def test_threads_gather_the_batch_that_one_does():
     replays = [HostReplay(ATARI, 3, 2, 300, n_step=3, threads=threads) for threads in (1, 4)]
     events = np.random.default_rng(0).choice(EVENTS, (200, 3, 2)).tolist()
     for replay in replays:
         played(Table(replay, ATARI, GAMMA), events)
+    replays[1]._helpers = Late()
     seeds, places = torch.arange(3), [replay.empty_batch(32) for replay in replays]
-    assert places[0].observations.nbytes >= 2 * PIECE_BYTES  # or there is nothing to divide
-    for counter in range(20):
+    pieces = places[0].observations.nbytes // PIECE_BYTES
+    assert 2 <= pieces <= 4
+    for counter in range(5):
         one, many = (
             replay.sample(seeds, counter, 32, out=place) for replay, place in zip(replays, places, strict=True)
         )
         assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, many, strict=True))
-    assert sum(thread.name.startswith("gramian-replay") for thread in threading.enumerate()) > 1
+    assert replays[1]._helpers.pieces == 5 * 2 * pieces
 
 
 def test_a_small_batch_is_gathered_by_whoever_asks_for_it():
     replay = HostReplay(SMALL, 1, 1, 20, threads=4)
     played(Table(replay, SMALL, GAMMA), [[[GO_ON]]] * 10)
-    threads = threading.active_count()
+    replay._helpers = Late()
     replay.sample(torch.tensor([7]), 0, 8)
-    assert threading.active_count() == threads
+    assert replay._helpers.pieces == 0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -83,8 +84,11 @@ def test_a_byte_that_is_there_is_taken_without_a_wait(pipe):
     assert [waiter.wait(out), waiter.wait(out)] == [b"a", b"b"]
 
 
-def test_the_cores_that_a_thread_has_lost_are_counted():
+def test_the_cores_that_a_thread_has_lost_are_counted(monkeypatch):
     assert 0 <= emulator.cores_lost() <= emulator.cores_lost()
+    lost = {emulator.resource.RUSAGE_THREAD: 7}
+    monkeypatch.setattr(emulator.resource, "getrusage", lambda who: SimpleNamespace(ru_nivcsw=lost[who]))
+    assert emulator.cores_lost() == 7
 
 
 def test_who_is_not_disturbed_stays_awake(pipe, monkeypatch):

@@ -9,7 +9,7 @@ host gathers the frames of a batch into one piece anyway.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 
 import numpy as np
@@ -62,7 +62,6 @@ class HostReplay(Replay):
         super().__init__(spec, population, envs_per_run, capacity, n_step=n_step, gamma=gamma)
         self._threads = threads
         self._helpers = ThreadPoolExecutor(threads, "gramian-replay") if threads > 1 else None
-        self._begun: list[Future[object]] = []
         # views of the tensors' memory
         self._pixels = self._frames.view(len(self._frames), -1).numpy()
         self._action, self._reward, self._end, self._age = (
@@ -180,10 +179,11 @@ class HostReplay(Replay):
         batch.actions.numpy()[:] = self._action[steps[..., 0]]
         batch.rewards.numpy()[:] = rewards
         batch.discounts.numpy()[:] = np.where(terminal, 0, self._power[length])
-        self._take(self._wanted(origin, start), batch.observations)
-        self._take(self._wanted(origin, start + length, after_a_step=True), batch.next_observations)
-        while self._begun:
-            self._begun.pop().result()
+        begun = self._take(self._wanted(origin, start), batch.observations)
+        begun += self._take(self._wanted(origin, start + length, after_a_step=True), batch.next_observations)
+        wait(begun)
+        for piece in begun:
+            piece.result()
         return batch
 
     def _wanted(self, origin: Integers, local: Integers, after_a_step: bool = False) -> Integers:
@@ -196,14 +196,13 @@ class HostReplay(Replay):
         places = origin[..., None] + (local[..., None] - self._behind) % slots
         return np.where(belongs, places, self._nothing).reshape(-1)
 
-    def _take(self, wanted: Integers, place: Tensor) -> None:
+    def _take(self, wanted: Integers, place: Tensor) -> list[Future[object]]:
         """Write the wanted frames into ``place``, or begin to, in several threads, where there is enough for each."""
         out = place.numpy().reshape(wanted.size, -1)
         pieces = min(self._threads, out.nbytes // PIECE_BYTES)
         if self._helpers is None or pieces < 2:
             # with "clip" numpy writes into `out` itself; no place is out of range
             self._pixels.take(wanted, axis=0, out=out, mode="clip")
-            return
-        for bounds in pairwise(wanted.size * number // pieces for number in range(pieces + 1)):
-            part = slice(*bounds)
-            self._begun.append(self._helpers.submit(self._pixels.take, wanted[part], 0, out[part], "clip"))
+            return []
+        parts = [slice(*ends) for ends in pairwise(wanted.size * number // pieces for number in range(pieces + 1))]
+        return [self._helpers.submit(self._pixels.take, wanted[part], 0, out[part], "clip") for part in parts]

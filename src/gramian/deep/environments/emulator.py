@@ -4,8 +4,8 @@
 so that a process is there in a fraction of a second.
 
 An episode must be a function of its seed and its actions. Resetting a game does not give that: in a dozen games the
-console's memory survives it. Loading the cartridge again does, and costs as much as some three hundred agent steps. So
-a console is saved once, when its game is about to begin, and every episode starts from that state. What is random in
+console's memory hangs on what was before. Loading the cartridge again does, and costs as much as some three hundred
+agent steps. So a console is saved once, when its game is about to begin, and every episode starts from that state. What is random in
 an episode (no-ops at its beginning, sticky actions) is drawn from its seed here, and the emulator's own generator is
 never asked.
 """
@@ -326,8 +326,8 @@ class Waiter:
     stays awake keeps a core from others, among whom may be the one it waits for. So it offers its core before every
     look at the pipe, which counts as a core lost if somebody takes it, and goes to sleep as soon as it has lost one.
     It rests then: it sleeps through the next waits too, twice as many as the last time and `LONGEST_REST` at most. A
-    wait that ends awake and undisturbed makes the next rest an eighth shorter. So who is disturbed in more than some
-    sixth of its waits hardly tries any more, and who is rarely disturbed hardly rests.
+    wait that ends awake and undisturbed, and was no mere look, makes the next rest an eighth shorter. So who is
+    disturbed in more than some sixth of its waits hardly tries any more, and who is rarely disturbed hardly rests.
 
     A wait that is longer than the patience ends asleep, and the next `SHORT_REST` waits are slept through, so that who
     waits long every time is rarely awake in vain. That rest never grows: where all sleep all wait longer, and a moment
