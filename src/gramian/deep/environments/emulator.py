@@ -5,9 +5,9 @@ so that a process is there in a fraction of a second.
 
 An episode must be a function of its seed and its actions. Resetting a game does not give that: in a dozen games the
 console's memory hangs on what was before. Loading the cartridge again does, and costs as much as some three hundred
-agent steps. So a console is saved once, when its game is about to begin, and every episode starts from that state. What is random in
-an episode (no-ops at its beginning, sticky actions) is drawn from its seed here, and the emulator's own generator is
-never asked.
+agent steps. So a console is saved once, when its game is about to begin, and every episode starts from that state. What
+is random in an episode (no-ops at its beginning, sticky actions) is drawn from its seed here, and the emulator's own
+generator is never asked.
 """
 
 import json
