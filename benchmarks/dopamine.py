@@ -521,9 +521,9 @@ def write(
     picture = figure or own_picture
     output_folder(picture.parent)
     for path, lines in ((table, rows), (curves, whole)):
-        _write_csv(path, [field.name for field in fields(Row)], (asdict(row) for row in lines))
+        write_csv(path, [field.name for field in fields(Row)], (asdict(row) for row in lines))
     own = [field.name for field in fields(Run) if field.name != "iterations"]
-    _write_csv(
+    write_csv(
         single_runs,
         RUN_COLUMNS,
         ({name: getattr(run, name) for name in own} | asdict(one) for run in runs for one in run.iterations),
@@ -533,7 +533,8 @@ def write(
         draw(rows, runs).savefig(temporary, dpi=130, format="png")
 
 
-def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
+    """Write a table, whole or not at all."""
     with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()

@@ -12,7 +12,6 @@ The games of a way to begin are played in blocks, each on a console of its own; 
 nothing was played, does not count.
 """
 
-import csv
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,12 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
-from benchmarks.dopamine import interval, shown, welch
+from benchmarks.dopamine import interval, shown, welch, write_csv
 from gramian.cores import cores
 from gramian.deep.environments.emulator import PIXELS, Console
 from gramian.deep.games import find_game
 from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
+from gramian.files import output_folder, replace_text
 from gramian.report import reference
 
 FRAME_SKIP, STICKY_PROBABILITY, MOST_AGENT_STEPS = 4, 0.25, 27_000
@@ -163,10 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(page, end="")
         if options.out is not None:
             folder = output_folder(options.out)
-            with replacing(folder / FILES[0]) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-                writer = csv.DictWriter(file, [field.name for field in fields(Row)], lineterminator="\n")
-                writer.writeheader()
-                writer.writerows(asdict(row) for row in rows)
+            write_csv(folder / FILES[0], [field.name for field in fields(Row)], map(asdict, rows))
             replace_text(folder / FILES[1], page)
     except UserError as error:
         complain("starts", error)
