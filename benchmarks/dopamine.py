@@ -17,7 +17,9 @@ the tables.
 Run ``gramian study run dopamine --out runs/dopamine``, then
 ``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine-whole.csv``, ``dopamine.csv``,
 ``dopamine.md``, ``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name
-them all. A folder with a ``dopamine-runs.csv`` stands for the runs in that.
+them all. A folder with a ``dopamine-runs.csv`` stands for the runs in that. Where runs have been replaced by longer
+ones of the same seeds, ``--replaced FILE``, with the same columns, adds a table of all of them together, so that nobody
+has to wonder what came of the others.
 """
 
 import csv
@@ -359,8 +361,19 @@ def shown(value: float, low: float, high: float) -> str:
     return f"{number(value)} [{number(low)}, {number(high)}]"
 
 
-def markdown(rows: Sequence[Row], whole: Sequence[Row], notes: Sequence[str] = ()) -> str:
-    """Both tables, and what is to be said of them: whole curves, and a line for each million frames of each game."""
+def with_replaced(runs: Sequence[Run], replaced: Sequence[Run]) -> list[Row]:
+    """The `whole_curves` of all runs that were ever made, of the games in which some have been replaced."""
+    games = {run.game for run in replaced}
+    return whole_curves([run for run in (*runs, *replaced) if run.game in games])
+
+
+def markdown(
+    rows: Sequence[Row], whole: Sequence[Row], notes: Sequence[str] = (), everything: Sequence[Row] = ()
+) -> str:
+    """The tables, and what is to be said of them: whole curves, and a line for each million frames of each game.
+
+    ``everything`` are the rows of `with_replaced`, and a table of their own.
+    """
     header = [
         "| game | million frames | ours (runs) | Dopamine's (runs) | their range | difference | ours better "
         "| outside |",
@@ -371,7 +384,11 @@ def markdown(rows: Sequence[Row], whole: Sequence[Row], notes: Sequence[str] = (
     if whole:
         parts.insert(0, [*header, *(_line(row, _millions(row.million_frames)) for row in whole)])
         said.insert(0, outside([(reference.title(row.game), row) for row in whole], "whole curve"))
-    return "\n\n".join("\n".join(part) for part in (*parts, [f"- {note}" for note in said])) + "\n"
+    parts.append([f"- {note}" for note in said])
+    if everything:
+        parts.append(["Together with the runs that they have replaced, over the millions that all of them have:"])
+        parts.append([*header, *(_line(row, _millions(row.million_frames)) for row in everything)])
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
 def _millions(last: int) -> str:
@@ -549,6 +566,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--figure", type=new_picture, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png"
     )
+    parser.add_argument(
+        "--replaced", type=Path, metavar="CSV", help="runs that these have replaced, as dopamine-runs.csv has them"
+    )
     options = parser.parse_args(arguments)
     try:
         if options.figure and not options.out:
@@ -564,7 +584,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "has a public curve"
             )
         whole = whole_curves(runs)
-        page = markdown(rows, whole, [*shortcomings(runs, rows), *notes])
+        replaced = _written(options.replaced) if options.replaced else []
+        page = markdown(rows, whole, [*shortcomings(runs, rows), *notes], with_replaced(runs, replaced))
         print(page, end="")
         if options.out is not None:
             write(rows, whole, runs, page, options.out, options.figure)

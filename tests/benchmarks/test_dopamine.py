@@ -161,10 +161,32 @@ def test_a_run_of_dopamines_that_lacks_a_million_is_not_in_a_whole_curve_and_non
 
 def test_the_committed_comparison_is_that_of_the_committed_runs(tmp_path, capsys):
     committed = ROOT / "results" / "dopamine"
-    assert dopamine.main([str(committed), "--out", str(tmp_path / "out")]) == 0
+    replaced = ["--replaced", str(committed / "replaced-runs.csv")]
+    assert dopamine.main([str(committed), *replaced, "--out", str(tmp_path / "out")]) == 0
     for name in (name for name in dopamine.FILES if not name.endswith(".png")):
         assert (tmp_path / "out" / name).read_text() == (committed / name).read_text(), name
     assert capsys.readouterr().out == (committed / "dopamine.md").read_text()
+
+
+def test_runs_that_were_replaced_have_a_table_with_all_runs_of_their_games(tmp_path, capsys):
+    laid_beside(tmp_path / "long", games=("asterix", "pong"))
+    laid_beside(tmp_path / "short", shift=-30.0, games=("pong",), seeds=range(2))
+    assert dopamine.main([str(tmp_path / "short"), "--out", str(tmp_path / "out")]) == 0
+    table = tmp_path / "out" / "dopamine-runs.csv"
+    table.write_text("".join(line for line in table.read_text().splitlines(keepends=True) if ",2,200" not in line))
+    capsys.readouterr()
+    assert dopamine.main([str(tmp_path / "long"), "--replaced", str(table)]) == 0
+    before, after = capsys.readouterr().out.split("Together with the runs that they have replaced")
+    assert dopamine.main([str(tmp_path / "long")]) == 0
+    assert before.rstrip() + "\n" == capsys.readouterr().out
+    (line,) = (line for line in after.splitlines() if line.startswith("| Pong"))
+    assert "Asterix" not in after
+    ours = np.concatenate([published := reference.dopamine_curve("pong").returns[:, 0], published[:2] - 30])
+    _, millions, mean, *_ = (cell.strip() for cell in line.strip("|").split("|"))
+    assert millions == "1"
+    assert mean == f"{dopamine.shown(*dopamine.interval(ours))} (7)"
+    assert dopamine.main([str(tmp_path / "long"), "--replaced", str(tmp_path / "none.csv")]) == 2
+    assert "cannot read" in capsys.readouterr().err
 
 
 def test_a_written_run_with_a_gap_is_refused(tmp_path, capsys):
