@@ -138,8 +138,12 @@ def test_the_first_update_is_counted_from_the_start_of_the_process():
     out = subprocess.run(
         [sys.executable, "-c", f"{waits}; {begins}"], check=True, capture_output=True, text=True
     ).stdout
-    (found,) = re.findall(r"^first update after +([\d.]+) s from the process's start, the prefill apart$", out, re.M)
-    assert float(found) > 2.0
+    line = r"^first update after +([\d.]+) s from the process's start, the prefill apart: before ([\d.]+), (.*)$"
+    ((found, before, others),) = re.findall(line, out, re.M)
+    assert float(found) >= float(before) > 2.0
+    names, seconds = zip(*(piece.split() for piece in others.split(", ")), strict=True)
+    assert names == ("environments", "learner", "actors", "update")
+    assert float(found) == pytest.approx(float(before) + sum(map(float, seconds)), abs=0.3)  # each is rounded
 
 
 @needs_proc
@@ -204,7 +208,7 @@ def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypat
 
     trainer = Clocked()
     monkeypatch.setattr(bench.time, "perf_counter", lambda: trainer.now)
-    assert bench._first_update(trainer, prefill_agent_steps=4) == 2.0  # the second and the third step
+    assert bench._first_update(trainer, prefill_agent_steps=4) == (100.0, 2.0)  # of the second and the third step
     assert trainer.now == 113.0
 
 

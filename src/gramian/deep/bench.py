@@ -30,9 +30,11 @@ class Speed:
     """Of the whole loop, over all runs."""
     emulator_steps_per_second: float
     """Of the same environments alone, with random actions."""
-    seconds_to_first_update: float | None
-    """From the start of the process, the prefill apart: imports, the GPU's start, environments, compilation,
-    recording, and whatever else the process did before. None where a process cannot tell when it began."""
+    start_seconds: dict[str, float]
+    """From the start of the process to the end of the first update, the prefill apart: ``before``, imports and whatever
+    else the process did; ``environments``; ``learner``, with the GPU's start and its replay; ``actors``, the first
+    step; and ``update``. The last three have what they compile and record. Empty where a process cannot tell when it
+    began."""
     microseconds: dict[str, float]
     """Of the host in each piece of a step; ``other`` is the rest of the loop."""
     device_microseconds: dict[str, float]
@@ -73,17 +75,20 @@ def measure(
     )
     config = replace(config, settings=settings)
     report("first updates: compiling" if execution == "compiled" else "first updates")
-    trainer = Trainer(
-        config,
-        make_environments(config, threads, device, patience_s),
-        device=device,
-        replay_device=replay_device,
-        execution=execution,
-    )
+    age, began = _process_age_s(), time.perf_counter()
+    environments = make_environments(config, threads, device, patience_s)
+    playing = time.perf_counter()
+    trainer = Trainer(config, environments, device=device, replay_device=replay_device, execution=execution)
+    learning = time.perf_counter()
     try:
-        prefill = _first_update(trainer, settings.prefill_agent_steps)
+        first_step, prefill = _first_update(trainer, settings.prefill_agent_steps)
         trainer.pipeline.settle()
-        age = _process_age_s()
+        start = {
+            "environments": playing - began,
+            "learner": learning - playing,
+            "actors": first_step,
+            "update": time.perf_counter() - learning - first_step - prefill,
+        }
         while trainer.updates < WARM_UP_UPDATES:
             trainer.step()
         report("training")
@@ -93,7 +98,7 @@ def measure(
         trainer.close()
     report("environments alone")
     emulator = _emulator_rate(make_environments(config, threads, device, patience_s), seconds)
-    return Speed(rate, emulator, None if age is None else age - prefill, pieces, device_times)
+    return Speed(rate, emulator, {} if age is None else {"before": age, **start}, pieces, device_times)
 
 
 def _process_age_s() -> float | None:
@@ -106,19 +111,20 @@ def _process_age_s() -> float | None:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _first_update(trainer: Trainer, prefill_agent_steps: int) -> float:
-    """Go on until the first update has begun; gives the seconds of the prefill.
+def _first_update(trainer: Trainer, prefill_agent_steps: int) -> tuple[float, float]:
+    """Go on until the first update has begun; gives the seconds of the first step and of the prefill.
 
     The first step is none of it: in it the actors' work is compiled and recorded, prefill or not.
     """
-    prefill = 0.0
+    prefill, began = 0.0, time.perf_counter()
     trainer.step()
+    first_step = time.perf_counter() - began
     while trainer.updates < 1:
         before = time.perf_counter()
         trainer.step()
         if trainer.agent_steps < prefill_agent_steps:
             prefill += time.perf_counter() - before
-    return prefill
+    return first_step, prefill
 
 
 def _emulator_rate(environments: Environments, seconds: float) -> float:

@@ -101,9 +101,11 @@ def bench_command(options: BenchOptions) -> int:
     share = speed.agent_steps_per_second / speed.emulator_steps_per_second
     print(f"whole loop          {speed.agent_steps_per_second:12,.0f} agent steps/s")
     print(f"environments alone  {speed.emulator_steps_per_second:12,.0f} agent steps/s; the loop reaches {share:.0%}")
-    if speed.seconds_to_first_update is not None:
+    if speed.start_seconds:
+        pieces = ", ".join(f"{name} {value:.1f}" for name, value in speed.start_seconds.items())
         print(
-            f"first update after  {speed.seconds_to_first_update:12.1f} s from the process's start, the prefill apart"
+            f"first update after  {sum(speed.start_seconds.values()):12.1f} s from the process's start, the prefill "
+            f"apart: {pieces}"
         )
     total = sum(speed.microseconds.values())
     print("\npiece of a step     µs of the host     share")
