@@ -1,7 +1,9 @@
 import os
 import random
+import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -410,6 +412,31 @@ def test_an_emulator_that_dies_is_an_error_and_not_a_wait_for_ever():
     group.engine._players[0].process.kill()
     with pytest.raises((RuntimeError, BrokenPipeError)):
         play(environments, random_actions(environments, 3))
+
+
+def test_emulators_start_while_others_go_on_and_the_first_game_waits_for_them():
+    environments = make("pong", threads=1)
+    (group,) = environments._groups
+    (player,) = group.engine._players
+    player.process.send_signal(signal.SIGSTOP)  # wherever it is: it cannot be done yet, nobody was asked to wait
+    threading.Timer(0.2, player.process.send_signal, [signal.SIGCONT]).start()
+    frames = environments.reset().frames.copy()
+    np.testing.assert_array_equal(frames, make("pong", threads=1).reset().frames)
+
+
+def test_emulators_that_are_closed_before_they_have_started_end():
+    environments = make("pong", "breakout", threads=2)
+    processes = [player.process for group in environments._groups for player in group.engine._players]
+    environments.close()
+    assert [process.returncode for process in processes] == [0, 0]
+
+
+def test_an_emulator_that_dies_while_it_starts_is_an_error():
+    environments = make("pong", threads=1)
+    (group,) = environments._groups
+    group.engine._players[0].process.kill()
+    with pytest.raises((RuntimeError, BrokenPipeError)):
+        environments.reset()
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ class AtariEngine(Engine):
         self._waiter = Waiter([player.answers for player in self._players], patience_s)
         self._everyone = np.arange(count)
         self._lives = np.zeros(count, np.int64)
-        self._wait()
+        self._starting = True  # the first order waits for them: until then others, a GPU say, can start too
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
         """See :meth:`Engine.start`."""
@@ -154,6 +154,9 @@ class AtariEngine(Engine):
                 os.close(player.orders)
 
     def _order(self, order: bytes) -> None:
+        if self._starting:
+            self._wait()
+            self._starting = False
         for player in self._players:
             os.write(player.orders, order)
 
