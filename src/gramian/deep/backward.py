@@ -235,18 +235,44 @@ def through_rectifier(own: Parameters, layer: Layer, slope: Tensor, out: Paramet
 
 def through_convolution(own: Parameters, layer: Layer, slope: Tensor, out: Parameters, *, wanted: bool) -> Tensor:
     """From a convolution's outputs to its inputs, where that is wanted; its gradients are written."""
-    weight = own[f"{layer.name}.weight"]
+    slope = through_rectified_images(layer, slope)
+    differentiate_filters(own, layer, slope, out)
+    return through_filters(own, layer, slope) if wanted else slope
+
+
+def through_rectified_images(layer: Layer, slope: Tensor) -> Tensor:
+    """From a convolution's outputs to what it rectifies, ``[B', C, H, W]``."""
     slope = slope.view(layer.outputs.shape)  # which was flattened for the hidden layer above
-    small = layer.inputs.dim() == 2  # patches, which nobody needs the gradient of
-    if not small:  # first, since torch is slow where two layouts meet
+    if layer.inputs.dim() == 4:  # first, since torch is slow where two layouts meet
         slope = slope.contiguous(memory_format=torch.channels_last)
-    slope = torch.ops.aten.threshold_backward(slope, layer.outputs, 0)
-    if small:
+    before: Tensor = torch.ops.aten.threshold_backward(slope, layer.outputs, 0)
+    return before
+
+
+def differentiate_filters(own: Parameters, layer: Layer, slope: Tensor, out: Parameters) -> None:
+    """The gradients of a convolution's weights and biases, from that of what it rectifies."""
+    weight = own[f"{layer.name}.weight"]
+    if layer.inputs.dim() == 2:  # patches
         columns = slope.transpose(0, 1).reshape(len(weight), -1)
         torch.mm(columns, layer.inputs.mT, out=out[f"{layer.name}.weight"].view(len(weight), -1))
         torch.sum(columns, 1, out=out[f"{layer.name}.bias"])
-        return slope
-    slope, weight_slope, bias_slope = torch.ops.aten.convolution_backward(
+        return
+    _, weight_slope, bias_slope = _convolution_backward(weight, layer, slope, [False, True, True])
+    out[f"{layer.name}.weight"].copy_(weight_slope)
+    out[f"{layer.name}.bias"].copy_(bias_slope)
+
+
+def through_filters(own: Parameters, layer: Layer, slope: Tensor) -> Tensor:
+    """From what a convolution rectifies to its inputs, which are no patches."""
+    slope, _, _ = _convolution_backward(own[f"{layer.name}.weight"], layer, slope, [True, False, False])
+    return slope[(..., *layer.unpadded)] if layer.unpadded is not None else slope
+
+
+def _convolution_backward(
+    weight: Tensor, layer: Layer, slope: Tensor, wanted: list[bool]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of inputs, weights and biases, those that are wanted; torch makes them one by one in any case."""
+    slopes: tuple[Tensor, Tensor, Tensor] = torch.ops.aten.convolution_backward(
         slope,
         *(tensor.contiguous(memory_format=torch.channels_last) for tensor in (layer.inputs, weight)),
         [len(weight)],
@@ -256,8 +282,6 @@ def through_convolution(own: Parameters, layer: Layer, slope: Tensor, out: Param
         False,
         [0, 0],
         1,
-        [wanted, True, True],
+        wanted,
     )
-    out[f"{layer.name}.weight"].copy_(weight_slope)
-    out[f"{layer.name}.bias"].copy_(bias_slope)
-    return slope[(..., *layer.unpadded)] if wanted and layer.unpadded is not None else slope
+    return slopes

@@ -10,7 +10,8 @@ divide by samples, and the rest by what lies side by side in memory:
 | TD errors, penalty, ∂φ | not at all: they are small, and the penalty is one of the whole batch |
 | hidden layer, backwards | inputs |
 | gradient of its weights | features |
-| convolutions, backwards | samples; the gradients of both halves are added up |
+| convolutions, backwards | samples |
+| gradients of their weights | samples; those of both halves are added up |
 | Adam | parameters |
 
 Each half of each line is a piece of work by itself, which waits for the pieces that it needs and for no others. Threads
@@ -34,11 +35,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from gramian.deep.backward import RunUpdate, through_convolution, through_head, through_rectifier
+from gramian.deep.backward import (
+    RunUpdate,
+    differentiate_filters,
+    through_filters,
+    through_head,
+    through_rectified_images,
+    through_rectifier,
+)
 from gramian.deep.batch import Batch
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
-from gramian.deep.networks import Layer, Parameters, QOutput, convolved, rectified
+from gramian.deep.networks import Layer, Parameters, QOutput, convolutions, convolved, rectified
 from gramian.deep.optimiser import Adam
 from gramian.deep.state import State
 
@@ -66,7 +74,7 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class _Pass(NamedTuple):
+class Pass(NamedTuple):
     """A network that looks at some samples."""
 
     own: Parameters
@@ -77,27 +85,31 @@ class _Pass(NamedTuple):
     raw: Tensor
     """What it rectifies, ``[B', d]``."""
     records: Sequence[list[Layer] | None]
-    """The convolutions of each half, where they are needed once more."""
+    """Where the convolutions of each half are noted, if they are needed once more."""
 
 
 @dataclass
-class _Work:
+class Work:
     """An update under way."""
 
     batch: Batch
     """The run's own."""
     number: int
-    online: _Pass
+    records: tuple[list[Layer], list[Layer]]
+    """The convolutions of the online network, in each half."""
+    online: Pass
     """In the states, and after them in the next ones where the loss has φ(s') in it."""
-    target: _Pass
+    target: Pass
     """In the next states."""
-    chooser: _Pass | None
+    chooser: Pass | None
     """The online network in the next states, where double Q needs it."""
     losses: Losses = field(init=False)
     slope: Tensor = field(init=False)
     """The gradient of the loss with respect to what the hidden layer rectifies, ``[B', d]``."""
     lower_slope: Tensor = field(init=False)
     """That with respect to what it sees, ``[B', I]``."""
+    slopes: tuple[list[Tensor], list[Tensor]] = field(default_factory=lambda: ([], []))
+    """In each half, that with respect to what the convolutions rectify, from the top down."""
     norms: list[float] = field(default_factory=lambda: [0.0, 0.0])
     """Of the gradients of the hidden layer's weights, in each half."""
     norm: float | None = None
@@ -106,21 +118,22 @@ class _Work:
     """Of the new weights, in each half."""
 
 
-class _Piece:
+class Piece:
     """Some work of an update, to be done after some other pieces."""
 
-    def __init__(self, work: Callable[[], None], needs: Sequence["_Piece"] = ()) -> None:
+    def __init__(self, work: Callable[[], None], needs: Sequence["Piece"] = ()) -> None:
         self.work, self.done, self._needs = work, False, needs
 
     @property
     def ready(self) -> bool:
+        """Whether all that it needs is done."""
         return all(piece.done for piece in self._needs)
 
 
 class _Plan:
     """Pieces for any number of threads, each after those that it needs."""
 
-    def __init__(self, pieces: list[_Piece]) -> None:
+    def __init__(self, pieces: list[Piece]) -> None:
         self._left, self._changed = pieces, threading.Condition()
 
     def work(self) -> None:
@@ -138,7 +151,7 @@ class _Plan:
                 self._changed.notify_all()
             raise
 
-    def _next(self) -> _Piece | None:
+    def _next(self) -> Piece | None:
         with self._changed:
             while self._left:
                 piece = next((piece for piece in self._left if piece.ready), None)
@@ -174,17 +187,17 @@ class HalvedUpdate(RunUpdate):
     def __init__(self, run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> None:
         super().__init__(run, objective, adam, layout, state)
         gradient = self._rows[1]
-        convolutions = {name: shape for name, shape in layout.shapes.items() if name.startswith("body.conv")}
-        sizes = [math.prod(shape) for shape in convolutions.values()]
+        filters = {name: shape for name, shape in layout.shapes.items() if name.startswith("body.conv")}
+        sizes = [math.prod(shape) for shape in filters.values()]
         # The convolutions come first in a row. The second half's share of their gradient has a place of its own.
         self._first_share, self._second_share = gradient[: sum(sizes)], gradient.new_zeros(sum(sizes))
-        shares = zip(convolutions.items(), self._second_share.split(sizes), strict=True)
+        shares = zip(filters.items(), self._second_share.split(sizes), strict=True)
         self._shares: tuple[Parameters, Parameters] = (
             self._gradient,
             {name: share.view(shape) for (name, shape), share in shares},
         )
-        self._features = _halves(objective.spec.features_dim)
-        self._parts = [[row[part] for row in self._rows] for part in _halves(len(gradient))]
+        self._features = halves(objective.spec.features_dim)
+        self._parts = [[row[part] for row in self._rows] for part in halves(len(gradient))]
         # all of the gradient but the hidden layer's weights, which come after the convolutions
         self._small = self._first_share, gradient[sum(sizes) + self._gradient["body.fc1.weight"].numel() :]
 
@@ -203,59 +216,74 @@ class HalvedUpdate(RunUpdate):
         plan.work()
 
     @torch.inference_mode()
-    def _begin(self, batch: Batch, number: int) -> _Work:
+    def _begin(self, batch: Batch, number: int) -> Work:
         own = self._own(batch)
         states, next_states = own.observations[0], own.next_observations[0]
         seen = torch.cat([states, next_states]) if self._looks_ahead else states
         chooses = self._objective.double_q and not self._looks_ahead
-        return _Work(
+        records: tuple[list[Layer], list[Layer]] = [], []
+        return Work(
             own,
             number,
-            online=self._pass(self._online, seen, [[], []]),
+            records,
+            online=self._pass(self._online, seen, records),
             target=self._pass(self._target, next_states),
             chooser=self._pass(self._online, next_states) if chooses else None,
         )
 
     def _pass(
         self, own: Parameters, observations: Tensor, records: Sequence[list[Layer] | None] = (None, None)
-    ) -> _Pass:
+    ) -> Pass:
         weight, count = own["body.fc1.weight"], len(observations)
-        inputs, raw = (weight.new_empty(count, size) for size in (weight.shape[1], len(weight)))
-        return _Pass(own, observations, inputs, raw, records)
+        inputs, raw = weight.new_empty(count, weight.shape[1]), own["body.fc1.bias"].new_empty(count, len(weight))
+        return Pass(own, observations, inputs, raw, records)
 
-    def _pieces(self, work: _Work) -> list[_Piece]:
+    def _pieces(self, work: Work) -> list[Piece]:
         passes = [work.target, work.online, *([] if work.chooser is None else [work.chooser])]
-        looks = [[_Piece(partial(self._look, seen, half)) for half in HALVES] for seen in passes]
+        before_looks, before_weighs = self._prepare()
+        looks = [[Piece(partial(self._look, seen, half), before_looks) for half in HALVES] for seen in passes]
         weighs = [
-            _Piece(partial(self._weigh, seen, half), look)
+            Piece(partial(self._weigh, seen, half), [*look, *before_weighs])
             for seen, look in zip(passes, looks, strict=True)
             for half in HALVES
         ]
-        meet = _Piece(partial(self._meet, work), weighs)
-        descents = [_Piece(partial(self._descend, work, half), [meet]) for half in HALVES]
-        convolutions = [_Piece(partial(self._convolve, work, half), descents) for half in HALVES]
-        weights = [_Piece(partial(self._differentiate_weights, work, half), [meet]) for half in HALVES]
-        add_up = _Piece(partial(self._add_up, work), [*convolutions, *weights])
-        steps = [_Piece(partial(self._step, work, half), [add_up]) for half in HALVES]
-        check = _Piece(partial(self._check, work), steps)
+        meet = Piece(partial(self._meet, work), weighs)
+        descents = [Piece(partial(self._descend, work, half), [meet]) for half in HALVES]
+        images: list[Piece] = []
+        filters: list[Piece] = []
+        for half in HALVES:
+            needs = descents
+            for number in range(len(convolutions(self._objective.spec))):
+                images.append(Piece(partial(self._convolve, work, half, number), needs))
+                needs = images[-1:]
+                filters.append(Piece(partial(self._differentiate_filters, work, half, number), needs))
+        weights = [Piece(partial(self._differentiate_weights, work, half), [meet]) for half in HALVES]
+        add_up = Piece(partial(self._add_up, work), [*filters, *weights])
+        steps = [Piece(partial(self._step, work, half), [add_up]) for half in HALVES]
+        check = Piece(partial(self._check, work), steps)
         # What others wait for comes first; the gradients of the weights fill the gaps.
-        return [*chain(*looks), *weighs, meet, *descents, *convolutions, *weights, add_up, *steps, check]
+        forwards = [*before_looks, *chain(*looks), *before_weighs, *weighs, meet]
+        return [*forwards, *descents, *images, *filters, *weights, add_up, *steps, check]
 
-    def _look(self, seen: _Pass, half: int) -> None:
+    def _prepare(self) -> tuple[list[Piece], list[Piece]]:
+        """What comes before the convolutions, and what before the hidden layer."""
+        return [], []
+
+    def _look(self, seen: Pass, half: int) -> None:
         """The convolutions, forwards."""
         own, observations, inputs, _, records = seen
-        samples = _halves(len(observations))[half]
+        samples = halves(len(observations))[half]
         outputs = convolved(self._objective.spec, own, observations[samples], records[half])
         inputs[samples].view(outputs.shape).copy_(outputs)
 
-    def _weigh(self, seen: _Pass, half: int) -> None:
+    def _weigh(self, seen: Pass, half: int) -> None:
         """The hidden layer, forwards."""
         own, _, inputs, raw, _ = seen
         features = self._features[half]
         weight, bias = own["body.fc1.weight"][features], own["body.fc1.bias"][features]
         torch.addmm(bias, inputs, weight.mT, out=raw[:, features])
 
-    def _meet(self, work: _Work) -> None:
+    def _meet(self, work: Work) -> None:
         """The loss of the whole batch, and backwards as far as the hidden layer."""
         hidden, output = self._conclude(work.online)
         _, (nexts, _) = self._conclude(work.target)
@@ -267,49 +295,66 @@ class HalvedUpdate(RunUpdate):
         work.slope = through_rectifier(self._online, hidden, slope, self._gradient)
         work.lower_slope = torch.empty_like(work.online.inputs)
 
-    def _conclude(self, done: _Pass) -> tuple[Layer, QOutput]:
+    def _conclude(self, done: Pass) -> tuple[Layer, QOutput]:
         layer = rectified(self._objective.spec, done.own, "body.fc1", done.inputs, done.raw)
         values = functional.linear(layer.outputs, done.own["head.weight"], done.own["head.bias"])
         return layer, QOutput(values, layer.outputs)
 
-    def _descend(self, work: _Work, half: int) -> None:
+    def _descend(self, work: Work, half: int) -> None:
         """The hidden layer, backwards."""
-        columns = _halves(work.lower_slope.shape[1])[half]
+        columns = halves(work.lower_slope.shape[1])[half]
         torch.mm(work.slope, self._online["body.fc1.weight"][:, columns], out=work.lower_slope[:, columns])
 
-    def _differentiate_weights(self, work: _Work, half: int) -> None:
+    def _differentiate_weights(self, work: Work, half: int) -> None:
         """The gradient of the hidden layer's weights."""
         features = self._features[half]
         weight = self._gradient["body.fc1.weight"][features]
-        torch.mm(work.slope[:, features].mT, work.online.inputs, out=weight)
+        self._multiply(work.slope[:, features].mT, work.online.inputs, out=weight)
         work.norms[half] = torch.linalg.vector_norm(weight).item()
 
-    def _convolve(self, work: _Work, half: int) -> None:
-        """The convolutions, backwards."""
-        slope, record = work.lower_slope[_halves(len(work.slope))[half]], work.online.records[half]
-        while record:
-            layer = record.pop()
-            slope = through_convolution(self._online, layer, slope, self._shares[half], wanted=bool(record))
+    def _multiply(self, left: Tensor, right: Tensor, out: Tensor) -> None:
+        torch.mm(left, right, out=out)
 
-    def _add_up(self, work: _Work) -> None:
+    def _convolve(self, work: Work, half: int, number: int) -> None:
+        """The convolutions backwards, down to what the ``number``-th from the top rectifies."""
+        record, slopes = work.records[half], work.slopes[half]
+        if number:
+            slope = through_filters(self._online, record[-number], slopes[-1])
+        else:
+            slope = work.lower_slope[halves(len(work.slope))[half]]
+        slopes.append(through_rectified_images(record[-1 - number], slope))
+
+    def _differentiate_filters(self, work: Work, half: int, number: int) -> None:
+        """The gradient of a convolution's weights, the ``number``-th from the top."""
+        layer, slope = work.records[half][-1 - number], work.slopes[half][number]
+        differentiate_filters(self._online, layer, slope, self._shares[half])
+
+    def _add_up(self, work: Work) -> None:
         """The gradients of both halves; whether a step is to be taken."""
         self._first_share += self._second_share
         norm = math.hypot(*work.norms, *(torch.linalg.vector_norm(row).item() for row in self._small))
         if self._mark < 0 and math.isfinite(norm) and math.isfinite(work.losses.components["td"]):
             work.norm = norm
 
-    def _step(self, work: _Work, half: int) -> None:
+    def _step(self, work: Work, half: int) -> None:
         if work.norm is not None:
             rows = self._parts[half]
             self._adam.step_run(*rows, run=self._run, number=work.number, norm=work.norm)
             work.sums[half] = rows[0].sum().item()
 
-    def _check(self, work: _Work) -> None:
+    def _check(self, work: Work) -> None:
         """Mark the run where something is not finite."""
         finite = work.norm is not None and math.isfinite(sum(work.sums))
         if self._mark < 0 and not finite:
             self._mark.fill_(work.number)
 
 
-def _halves(size: int) -> tuple[slice, slice]:
+def halves(size: int) -> tuple[slice, slice]:
+    """The two halves of so many; where they differ, the second is larger.
+
+    Examples
+    --------
+    >>> halves(5)
+    (slice(0, 2, None), slice(2, 5, None))
+    """
     return slice(0, size // 2), slice(size // 2, size)
