@@ -52,6 +52,8 @@ class BenchOptions:
     """How the work reaches a GPU; auto is compiled."""
     tf32: bool | None = None
     """Whether a GPU may round products to TF32; the default is the preset's."""
+    bf16: bool | None = None
+    """Whether a CPU may round Atari's products to bfloat16; the default is the preset's."""
     torch_threads: int = 1
     """Threads of torch on the CPU."""
     patience_us: int | None = None
@@ -85,6 +87,8 @@ def bench_command(options: BenchOptions) -> int:
     patience_s = patience(config, device=device) if options.patience_us is None else options.patience_us / 1e6
     awake = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
+    if device.type == "cpu" and game.kind == "atari" and settings.bf16:
+        rounding = ", bfloat16"
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
         f"on {device} ({execution}{rounding}), replay on {replay_device}{awake}, torch {torch.__version__}"
@@ -132,6 +136,7 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
         replay_capacity=options.replay_capacity,
         prefill_agent_steps=max(preset.prefill_agent_steps, least),
         tf32=preset.tf32 if options.tf32 is None else options.tf32,
+        bf16=preset.bf16 if options.bf16 is None else options.bf16,
     )
 
 

@@ -19,16 +19,19 @@ from gramian.deep.halves import HalvedUpdate
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
 from gramian.deep.optimiser import Adam
+from gramian.deep.rounding import RoundedUpdate
 from gramian.deep.state import State
 
 _PLACES = 256
 """Rows and columns that a place in a picture has room for."""
 
 
-def run_update(run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> RunUpdate:
+def run_update(
+    run: int, objective: Objective, adam: Adam, layout: Layout, state: State, *, bf16: bool = False
+) -> RunUpdate:
     """What updates a run of a population on a CPU: compiled where there are kernels for it, else in torch.
 
-    Atari's network is updated in halves.
+    Atari's network is updated in halves; in float32 with ``bf16`` it rounds the factors of its products.
 
     There are kernels for MinAtar's network in float32, without normalisation, and for all penalties but ``dr3``.
 
@@ -44,7 +47,8 @@ def run_update(run: int, objective: Objective, adam: Adam, layout: Layout, state
     """
     spec, arm = objective.spec, objective.arms.arms[run]
     if spec.sees_pictures:
-        return HalvedUpdate(run, objective, adam, layout, state)
+        rounds = bf16 and state.online.dtype == torch.float32
+        return (RoundedUpdate if rounds else HalvedUpdate)(run, objective, adam, layout, state)
     fits = (
         spec.kind == "minatar"
         and not spec.layer_norm

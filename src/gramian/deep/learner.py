@@ -41,6 +41,8 @@ class LearnerConfig:
         Largest norm of a run's gradient, all its parameters together; None leaves it as it is.
     target_period_updates
         The target network becomes a copy of the online network after every so many updates.
+    bf16
+        On a CPU, let Atari's networks round the factors of their products to bfloat16 (`gramian.deep.rounding`).
 
     Examples
     --------
@@ -56,6 +58,7 @@ class LearnerConfig:
     weight_decay: float = 0.0
     max_grad_norm: float | None = None
     target_period_updates: int = 2500
+    bf16: bool = False
 
     def __post_init__(self) -> None:
         if self.loss not in get_args(TDLoss):
@@ -201,7 +204,7 @@ class Learner:
             diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
         )
         self.run_updates = [
-            run_update(run, self.objective, self.adam, self.layout, self.state)
+            run_update(run, self.objective, self.adam, self.layout, self.state, bf16=config.bf16)
             for run in (range(population) if online.device.type == "cpu" else ())
         ]
         """On a CPU, what updates each run; `update` calls them, and `count_host_update` must follow."""

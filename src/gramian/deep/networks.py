@@ -42,6 +42,8 @@ _CONVOLUTIONS: dict[Kind, tuple[tuple[int, int, int], ...]] = {
 }
 _CHANNELS_LAST_FROM = 8
 """Images from which on it pays, on a CPU, to put their channels last."""
+PIXELS = 255
+"""What Atari's pixels are divided by."""
 NORM_EPSILON = 1e-5
 """Added to the variance in a normalisation."""
 _HIDDEN_LAYERS: dict[Kind, int] = {"nature": 1, "dopamine": 1, "minatar": 1, "mlp": 2}
@@ -314,7 +316,7 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
     >>> forward_run(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4)).values.shape
     torch.Size([3, 2])
     """
-    x = convolved(spec, own, observations, record).flatten(1)
+    x = convolved(spec, own, observations, record).flatten(1).to(own["head.bias"].dtype)
     for name in hidden_names(spec):
         raw = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
         layer = rectified(spec, own, name, x, raw)
@@ -327,14 +329,20 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
 def convolved(spec: NetworkSpec, own: Parameters, observations: Tensor, record: list[Layer] | None = None) -> Tensor:
     """What the convolutions of `forward_run` make of the observations, ``[B, C, H, W]``.
 
+    Parameters in bfloat16 are those of `gramian.deep.rounding`, and see the pixels as they are.
+
     Examples
     --------
     >>> spec = NetworkSpec("nature", (4, 84, 84), actions=2, features_dim=8)
     >>> convolved(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4, 84, 84)).shape
     torch.Size([3, 64, 7, 7])
     """
-    dtype, channels_last = own["head.bias"].dtype, spec.sees_pictures and len(observations) >= _CHANNELS_LAST_FROM
-    x = _interleaved(observations, dtype).div_(255) if channels_last else _scaled(spec, observations, dtype)
+    dtype = next(iter(own.values())).dtype
+    rounded = dtype == torch.bfloat16
+    channels_last = rounded or (spec.sees_pictures and len(observations) >= _CHANNELS_LAST_FROM)
+    x = _interleaved(observations, dtype) if channels_last else _scaled(spec, observations, dtype)
+    if channels_last and not rounded:
+        x.div_(PIXELS)
     for number, (_, size, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
         sides, x = x.shape[-2:], spec.padded(x, size, stride)
         name, seen, weight = f"body.conv{number}", x, own[f"body.conv{number}.weight"]
@@ -376,7 +384,7 @@ def patches(images: Tensor, size: int, stride: int) -> Tensor:
 
 
 def _scaled(spec: NetworkSpec, observations: Tensor, dtype: torch.dtype) -> Tensor:
-    return observations.to(dtype, copy=True).div_(255) if spec.sees_pictures else observations.to(dtype)
+    return observations.to(dtype, copy=True).div_(PIXELS) if spec.sees_pictures else observations.to(dtype)
 
 
 def _interleaved(images: Tensor, dtype: torch.dtype) -> Tensor:

@@ -44,6 +44,7 @@ from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
 from gramian.deep.observations import FrameStack, ObservationSpec
 from gramian.deep.replay import Replay
+from gramian.deep.rounding import RoundedUpdate
 from gramian.deep.streams import Stream, bits, further, integers, uniform
 
 _BLOCK_STEPS = 256
@@ -247,8 +248,10 @@ class HostPipeline(Pipeline):
         self._keys = bits(np.array(seeds, np.int64)[:, None], Stream.EXPLORE)
         self._environments = np.arange(stack.environments[1])
         self._action_counts = learner.action_counts.numpy()
+        rounds = any(isinstance(run, RoundedUpdate) for run in learner.run_updates)
         self._actors = [
-            actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs]) for runs in self.parts
+            actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs], bf16=rounds)
+            for runs in self.parts
         ]
         self._block = -1
         # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it

@@ -178,6 +178,7 @@ class Trainer:
                 weight_decay=settings.weight_decay,
                 max_grad_norm=settings.max_grad_norm or None,
                 target_period_updates=settings.target_period_agent_steps // settings.update_period_agent_steps,
+                bf16=settings.bf16,
             ),
             seeds,
             [run.arm for run in runs],
