@@ -286,12 +286,12 @@ class Plain:
 
 
 class Ours:
-    """A population of this package."""
+    """A population of this package, its products rounded to bfloat16 where that is asked for."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, work: Workload, *, bf16: bool = False) -> None:
         from gramian.deep.trainer import Trainer, make_environments
 
-        config = work.config
+        config = replace(work.config, settings=replace(work.settings, bf16=bf16))
         self._prefill = config.settings.prefill_agent_steps
         self._steps = work.runs * work.envs_per_run
         self._runs = work.runs
@@ -425,11 +425,16 @@ CONTESTANTS: dict[str, Entry] = {
     ),
     "plain": Entry(Plain, "plain loop", _GAMES, False, True),
     "gramian": Entry(Ours, "gramian", _GAMES, True, True),
+    "gramian-bf16": Entry(lambda work: Ours(work, bf16=True), "gramian, bf16", {"atari": _GAMES["atari"]}, True, True),
     "emulator": Entry(emulator, "emulator alone", _GAMES, True, False),
     "environments": Entry(our_environments, "gramian's environments alone", _GAMES, True, False),
 }
 
 
+OURS = ("gramian", "gramian-bf16")
+"""Contestants that learn and are ours."""
+ON_REQUEST = ("gramian-bf16",)
+"""Contestants that take part where they are named."""
 PEERS = ("sb3", "sb3-lean", "plain")
 """Contestants that learn and are not ours."""
 PEER_VALUES = {

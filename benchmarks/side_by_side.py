@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
-from benchmarks.contestants import CONTESTANTS, PEERS, Workload, beyond_peers, missing
+from benchmarks.contestants import CONTESTANTS, OURS, PEERS, Workload, beyond_peers, missing
 from benchmarks.peer_games import has_preprocessing
 from benchmarks.workers import Clock, Measurement, Worker, say
 from gramian.cores import cores
@@ -27,7 +27,7 @@ PROCESS_BYTES = 600 << 20
 NOT_THE_SAME = {
     "gramian's actors have weights of their own, one or two updates old, so that it acts and emulates while it learns; "
     "the others do one thing after the other, and act with the newest weights. The batch of an update is drawn from "
-    "the same transitions.": ("gramian", "atari minatar"),
+    "the same transitions.": ("gramian gramian-bf16", "atari minatar"),
     "Stable-Baselines3 clips the norm of the gradient (at 10), wraps the game in its Monitor, and reads the loss back "
     "at each update; the others do none of these.": ("sb3 sb3-lean", "atari minatar"),
     "With optimize_memory_usage Stable-Baselines3 stores each observation once, and takes time limits for ends of the "
@@ -35,12 +35,14 @@ NOT_THE_SAME = {
     "Stable-Baselines3 and the plain loop store every observation whole, and twice; gramian stores one frame a step "
     "and builds the observations again.": ("sb3 plain", "atari minatar"),
     "gramian's random numbers are functions of seed and step, and it marks runs that are no longer finite.": (
-        "gramian", "atari minatar",
+        "gramian gramian-bf16", "atari minatar",
     ),
     "gramian begins each game from a saved state of the console and a seed of its own; the others reset the console "
     "that they have. Where a preset has no-op starts, gramian's begin at 0 no-ops and Gymnasium's at 1.": (
-        "gramian", "atari",
+        "gramian gramian-bf16", "atari",
     ),
+    "gramian, bf16, rounds the factors of an update's products to bfloat16, of convolutions and of the hidden layer; "
+    "the others multiply in float32.": ("gramian-bf16", "atari"),
     "gramian plays MinAtar in kernels of its own, the same games bit for bit; the others play the package's games, in "
     "Python.": ("gramian", "minatar"),
     "The emulator and gramian's environments alone take random actions, so that their games are shorter.": (
@@ -137,7 +139,7 @@ def workload(options: argparse.Namespace, contestant: str, runs: int, arms: Sequ
 def replay_bytes(contestant: str, runs: int, kind: str, capacity: int) -> int:
     """About what the replays of a row take: enough to refuse what cannot fit."""
     frame, stack = (84 * 84, 4) if kind == "atari" else (1000, 1)
-    whole = {"sb3": 2 * stack, "plain": 2 * stack, "sb3-lean": stack, "gramian": 1}
+    whole = {"sb3": 2 * stack, "plain": 2 * stack, "sb3-lean": stack} | dict.fromkeys(OURS, 1)
     return runs * capacity * frame * whole.get(contestant, 0)
 
 
@@ -308,7 +310,7 @@ def differences(
     ]
     if kind == "atari" and "emulator" in contestants:
         notes.append(emulator_note(emulator_threads))
-    ours, peers = "gramian" in contestants, any(name in contestants for name in PEERS)
+    ours, peers = (any(name in contestants for name in names) for names in (OURS, PEERS))
     if ours and device == "cpu":
         notes.append(
             "gramian learns in threads of its own, up to one for each core, whatever the number of torch's threads; "

@@ -21,7 +21,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.command_line import Parser, complain, new_folder
-from benchmarks.contestants import CONTESTANTS
+from benchmarks.contestants import CONTESTANTS, ON_REQUEST
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
 from benchmarks.workers import CLOCKS, say
@@ -38,7 +38,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser("training", __doc__)
     parser.add_argument("--game", default="minatar/breakout", help="of Atari or MinAtar")
     parser.add_argument("--preset", help="default: author for Atari, minatar for MinAtar")
-    parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, default=list(CONTESTANTS))
+    parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS, help="default: all but gramian-bf16",
+                        default=[name for name in CONTESTANTS if name not in ON_REQUEST])  # fmt: skip
     parser.add_argument("--populations", nargs="+", type=int, help="runs; default 1, with --scaling 1 3 9 27 54")
     parser.add_argument("--envs-per-run", type=int, default=1, help="of gramian and of the emulator alone")
     parser.add_argument("--capacity", type=int, help="transitions a run; default 20,000, with --scaling and --steady "
@@ -91,6 +92,8 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
         raise UserError(f"--warm-up is {options.warm_up}; it must be 0 or more, and finite")
     if options.device != "cpu" and not torch.cuda.is_available():
         raise UserError(f"--device is {options.device} and no GPU is there; give cpu")
+    if options.device != "cpu" and "gramian-bf16" in options.contestants:
+        raise UserError(f"--device is {options.device} and gramian-bf16 rounds on a CPU; leave it away, or give cpu")
     growing = options.scaling or options.steady is not None
     options.populations = options.populations or ([1, 3, 9, 27, 54] if options.scaling else [1])
     if not growing:

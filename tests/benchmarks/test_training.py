@@ -39,6 +39,17 @@ def test_the_package_beside_its_environments_end_to_end(tmp_path, capsys):
     assert all(int(row["agent_steps"]) > 0 and int(row["peak_rss_bytes"]) > 1e8 for row in rows)
 
 
+def test_the_package_with_rounded_products_takes_part_where_it_is_named():
+    assert "gramian-bf16" not in training.parsed([]).contestants
+    work = replace(tiny("gramian-bf16"), game="breakout", preset="author", capacity=64, prefill_agent_steps=64)
+    rounds = contestants.CONTESTANTS["gramian-bf16"].make(work)
+    try:
+        assert rounds.trainer.config.settings.bf16
+    finally:
+        rounds.trainer.close()
+    assert missing("gramian-bf16", "minatar") == "it plays atari games only"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["minatar/breakout", "breakout"])
 def test_all_contestants_end_to_end(tmp_path, game):
@@ -46,7 +57,7 @@ def test_all_contestants_end_to_end(tmp_path, game):
     populations = ["--populations", "1", "2"] if game.startswith("minatar") else []
     assert training.main([*QUICK, *populations, "--game", game, "--out", str(tmp_path)]) == 0
     rows = read(tmp_path / "training.csv")
-    assert {row["contestant"] for row in rows} == set(contestants.CONTESTANTS)
+    assert {row["contestant"] for row in rows} == set(contestants.CONTESTANTS) - set(contestants.ON_REQUEST)
     assert {row["processes"] for row in rows if row["contestant"] == "sb3"} == ({"1", "2"} if populations else {"1"})
 
 
@@ -160,7 +171,7 @@ def test_a_preset_that_the_peers_do_not_implement_is_refused_where_one_takes_par
     (line,) = capsys.readouterr().err.splitlines()
     assert line == (
         "benchmarks.training: preset 'dopamine' has network dopamine, loss squared, which plain does not implement; "
-        "choose another preset, or --contestants gramian emulator environments"
+        "choose another preset, or --contestants gramian gramian-bf16 emulator environments"
     )
 
 
@@ -200,6 +211,10 @@ def test_who_takes_part_decides_what_is_said_to_differ():
 
     assert "weights of their own, one or two updates old" in said(["gramian", "plain"])
     assert "updates old" not in said(["sb3", "plain"])
+    assert "updates old" in said(["gramian-bf16"])
+    assert "bfloat16" in said(["gramian", "gramian-bf16"])
+    assert "bfloat16" not in said(["gramian", "sb3"])
+    assert "learns in threads of its own" in said(["gramian-bf16", "sb3"])
     assert "store every observation whole" in said(["sb3", "gramian"])
     assert "clips the norm" not in said(["plain", "gramian"])
     assert "OpenCV" not in said(["gramian"])
