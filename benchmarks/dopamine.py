@@ -18,14 +18,14 @@ Run ``gramian study run dopamine --out runs/dopamine``, then
 ``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine-whole.csv``, ``dopamine.csv``,
 ``dopamine.md``, ``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name
 them all. A folder with a ``dopamine-runs.csv`` stands for the runs in that. Where runs have been replaced by longer
-ones of the same seeds, ``--replaced FILE``, with the same columns, adds a table of all of them together, so that nobody
-has to wonder what came of the others.
+ones of the same seeds, ``--replaced FILE``, with the same columns, adds a table of both together, so that nobody has to
+wonder what came of those in it.
 """
 
 import csv
 import math
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -53,6 +53,7 @@ ITERATION_FRAMES = 1_000_000
 ARM, PRESET = "dqn", "dopamine"
 FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png", "dopamine-whole.csv")
 """Table by million, runs, page, figure, and table of whole curves."""
+SIGNIFICANT = 0.05
 OURS, THEIRS, OUTSIDE = "#0072b2", "#5f6670", "#c44500"
 """Colours of the figure."""
 
@@ -288,22 +289,51 @@ def welch(ours: Array, theirs: Array) -> tuple[float, float, float]:
     return value, float(ends.low), float(ends.high)
 
 
-def compare(runs: Iterable[Run]) -> list[Row]:
-    """Every game that Dopamine has a curve of, as far as our runs go."""
+def cells(runs: Iterable[Run]) -> Iterator[tuple[str, int, Array, Array]]:
+    """Every game that Dopamine has a curve of, as far as our runs go: game, million, our returns and theirs."""
     found: dict[tuple[str, int], list[float]] = {}
     for run in runs:
         for one in run.iterations:
             found.setdefault((run.game, one.million_frames), []).append(one.mean_return)
-    rows = []
     for (game, million), means in sorted(found.items()):
         published = reference.dopamine_curve(game)
         if published is None or million > published.returns.shape[1]:
             continue
-        ours, theirs = np.array(means), published.returns[:, million - 1]
+        theirs = published.returns[:, million - 1]
         theirs = theirs[np.isfinite(theirs)]
         if len(theirs):
-            rows.append(row_of(game, million, ours, theirs))
-    return rows
+            yield game, million, np.array(means), theirs
+
+
+def compare(runs: Iterable[Run]) -> list[Row]:
+    """A row for each of the `cells`."""
+    return [row_of(*cell) for cell in cells(runs)]
+
+
+def spreads(runs: Iterable[Run]) -> list[str]:
+    """In a sentence: where the variances of our runs and theirs differ, by an F-test and by Levene's about the median.
+
+    No sentence without a million in which both have two runs and some variance.
+    """
+    wider = count = 0
+    places: tuple[list[str], list[str]] = ([], [])
+    for game, million, ours, theirs in cells(runs):
+        if min(len(ours), len(theirs)) < 2 or min(np.ptp(ours), np.ptp(theirs)) == 0:
+            continue
+        ratio, freedom = ours.var(ddof=1) / theirs.var(ddof=1), (len(ours) - 1, len(theirs) - 1)
+        p_f = 2 * min(scipy.stats.f.cdf(ratio, *freedom), scipy.stats.f.sf(ratio, *freedom))
+        p_levene = scipy.stats.levene(ours, theirs, center="median").pvalue
+        count, wider = count + 1, wider + (ratio > 1)
+        for named, p in zip(places, (p_f, p_levene), strict=True):
+            if p < SIGNIFICANT:
+                named.append(f"{reference.title(game)} at {million} ({p:.2g})")
+    if not count:
+        return []
+    by_f, by_levene = (", ".join(named) or "none" for named in places)
+    return [
+        f"Our runs are further apart than Dopamine's in {wider} of {counted(count, 'million')}. By an F-test of the "
+        f"variances p is below {SIGNIFICANT} in {by_f}; by Levene's test about the median in {by_levene}."
+    ]
 
 
 def whole_curves(runs: Sequence[Run]) -> list[Row]:
@@ -362,8 +392,19 @@ def shown(value: float, low: float, high: float) -> str:
 
 
 def with_replaced(runs: Sequence[Run], replaced: Sequence[Run]) -> list[Row]:
-    """The `whole_curves` of all runs that were ever made, of the games in which some have been replaced."""
+    """The `whole_curves` of all runs that are kept, of the games in which some have been replaced.
+
+    Raises
+    ------
+    UserError
+        If one of those replaced is one of the others.
+    """
     games = {run.game for run in replaced}
+    known = {(run.game, run.seed): run for run in runs}
+    for run in replaced:
+        other = known.get((run.game, run.seed))
+        if other and run.commit == other.commit and run.iterations == other.iterations[: len(run.iterations)]:
+            raise UserError(f"{run.game}, seed {run.seed} has been replaced by itself; name runs that are not there")
     return whole_curves([run for run in (*runs, *replaced) if run.game in games])
 
 
@@ -585,7 +626,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             )
         whole = whole_curves(runs)
         replaced = _written(options.replaced) if options.replaced else []
-        page = markdown(rows, whole, [*shortcomings(runs, rows), *notes], with_replaced(runs, replaced))
+        said = [*spreads(runs), *shortcomings(runs, rows), *notes]
+        page = markdown(rows, whole, said, with_replaced(runs, replaced))
         print(page, end="")
         if options.out is not None:
             write(rows, whole, runs, page, options.out, options.figure)

@@ -41,7 +41,8 @@ NOT_THE_SAME = {
     "that they have. Where a preset has no-op starts, gramian's begin at 0 no-ops and Gymnasium's at 1.": (
         "gramian gramian-bf16", "atari",
     ),
-    "gramian, bf16, rounds the factors of an update's products to bfloat16, of convolutions and of the hidden layer; "
+    "gramian, bf16, rounds the factors of products to bfloat16: in updates those of convolutions and hidden layer, in "
+    "actors those of convolutions; "
     "the others multiply in float32.": ("gramian-bf16", "atari"),
     "gramian plays MinAtar in kernels of its own, the same games bit for bit; the others play the package's games, in "
     "Python.": ("gramian", "minatar"),

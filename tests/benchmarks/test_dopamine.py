@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from benchmarks import dopamine
 from gramian.report import reference
@@ -166,6 +167,38 @@ def test_the_committed_comparison_is_that_of_the_committed_runs(tmp_path, capsys
     for name in (name for name in dopamine.FILES if not name.endswith(".png")):
         assert (tmp_path / "out" / name).read_text() == (committed / name).read_text(), name
     assert capsys.readouterr().out == (committed / "dopamine.md").read_text()
+
+
+def test_spreads_that_differ_are_named():
+    published = reference.dopamine_curve("pong").returns
+
+    def run(seed, *returns):
+        iterations = [dopamine.Iteration(at, at, 1, value) for at, value in enumerate(returns, start=1)]
+        return dopamine.Run("pong", seed, "done", "", "", iterations)
+
+    alike = [run(seed, published[seed, 0] + 1, -15.0 + 9 * seed) for seed in range(5)]
+    (said,) = dopamine.spreads(alike)
+    ours, theirs = np.array([-15.0 + 9 * seed for seed in range(5)]), published[:, 1]
+    p = 2 * scipy.stats.f.sf(ours.var(ddof=1) / theirs.var(ddof=1), 4, 4)
+    levene = scipy.stats.levene(ours, theirs, center="median").pvalue
+    assert 0 < p < 0.05
+    assert 0 < levene < 0.05
+    assert said == (
+        "Our runs are further apart than Dopamine's in 1 of 2 millions. By an F-test of the variances p is below 0.05 "
+        f"in Pong at 2 ({p:.2g}); by Levene's test about the median in Pong at 2 ({levene:.2g})."
+    )
+    (said,) = dopamine.spreads([run(seed, published[seed, 0] + 1) for seed in range(5)])
+    assert said.endswith("p is below 0.05 in none; by Levene's test about the median in none.")
+    assert dopamine.spreads(alike[:1]) == []
+    assert dopamine.spreads([run(seed, -20.0) for seed in range(5)]) == []  # no variance
+
+
+def test_a_run_that_has_been_replaced_by_itself_is_refused(tmp_path, capsys):
+    laid_beside(tmp_path / "runs")
+    assert dopamine.main([str(tmp_path / "runs"), "--out", str(tmp_path / "out")]) == 0
+    again = ["--replaced", str(tmp_path / "out" / "dopamine-runs.csv")]
+    assert dopamine.main([str(tmp_path / "runs"), *again]) == 2
+    assert "pong, seed 0 has been replaced by itself" in capsys.readouterr().err
 
 
 def test_runs_that_were_replaced_have_a_table_with_all_runs_of_their_games(tmp_path, capsys):

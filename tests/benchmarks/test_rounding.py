@@ -40,24 +40,28 @@ def test_all_play_is_random_and_the_replay_holds_all_of_it():
     settings = rounding.settings_for(3, 64, bf16=True)
     assert (settings.epsilon_initial, settings.epsilon_final) == (1.0, 1.0)
     assert settings.replay_capacity == 64 + 3 * settings.update_period_agent_steps == settings.frames // 4
+    assert settings.target_period_agent_steps == 500 * settings.update_period_agent_steps
     assert settings.bf16
 
 
 def test_a_row_has_the_distances_of_its_seed():
-    exact = rounding.Learned([1.0, 2.0, 3.0], torch.tensor([0.0, 3.0, 5.0]).view(3, 1, 1).expand(3, 4, 2))
+    waves = torch.tensor([1.0, -1.0]).expand(4, 2)
+    exact = rounding.Learned([1.0, 2.0, 4.0], torch.stack([waves, 3 + waves, 5 + waves]))
     rounded = rounding.Learned([1.5, 2.0, 2.0], exact.values + torch.tensor([1.0, 0.0, -2.0]).view(3, 1, 1))
     rows = rounding.compare("pong", "dqn", (7, 8, 9), 10, exact, rounded)
     assert [(row.seed, row.loss_float32, row.loss_bf16) for row in rows] == [
         (7, 1.0, 1.5),
         (8, 2.0, 2.0),
-        (9, 3.0, 2.0),
+        (9, 4.0, 2.0),
     ]
-    assert [row.rms_value for row in rows] == [0.0, 3.0, 5.0]
+    assert [row.spread for row in rows] == [1.0, 1.0, 1.0]
     assert [row.rms_apart for row in rows] == [1.0, 0.0, 2.0]
     assert [row.rms_apart_seeds for row in rows] == [4.0, 2.5, 3.5]
-    mean, low, high = dopamine.interval(np.array([0.5, 0.0, -1.0]))
-    line = f"| difference, seed by seed | {mean:.4f} [{low:.4f}, {high:.4f}] |".replace("-", "−")
-    assert line in rounding.markdown(rows)
+    mean, low, high = dopamine.interval(np.array([50.0, 0.0, -50.0]))
+    lines = rounding.markdown(rows).splitlines()
+    assert lines[6] == f"| with another seed, in float32, by | {1000 / 3:.3g} % |"
+    assert lines[3] == f"| with bfloat16 it is higher by, seed by seed | {mean:.3g} [−{-low:.3g}, {high:.3g}] % |"
+    assert lines[5].endswith(f"of the deviation | {100:.3g} [−{148:.3g}, {348:.3g}] % |")
 
 
 def test_the_table_is_written_and_printed(tmp_path, capsys):

@@ -164,6 +164,14 @@ def test_bad_input_is_one_line_and_exit_code_2(arguments, words, capsys):
     assert captured.out == ""
 
 
+def test_rounding_on_a_cpu_is_no_contestant_on_a_gpu(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    asked = ["--game", "breakout", "--contestants", "gramian", "gramian-bf16", "--device", "cuda"]
+    assert training.main(asked) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "--device is cuda and gramian-bf16 rounds on a CPU; leave it away, or give cpu" in line
+
+
 @pytest.mark.parametrize("peers", [["plain"], ["plain", "gramian"]])
 def test_a_preset_that_the_peers_do_not_implement_is_refused_where_one_takes_part(peers, capsys):
     asked = ["--game", "breakout", "--preset", "dopamine", "--contestants", *peers]

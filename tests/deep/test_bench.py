@@ -194,6 +194,23 @@ def test_one_environment_is_no_plural(capsys, count, words):
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("game", "asked", "words"), [
+    ("pong", [], "(eager), replay"), ("pong", ["--bf16", "True"], "(eager, bfloat16), replay"),
+    ("cartpole", ["--bf16", "True"], "(eager), replay"),
+])  # fmt: skip
+def test_products_are_rounded_where_it_is_asked_for_and_possible(monkeypatch, capsys, game, asked, words):
+    measured = []
+
+    def measure(config, *_arguments, **_named):
+        measured.append(config.settings.bf16)
+        return bench.Speed(1.0, 1.0, {}, {"act": 1.0}, {})
+
+    monkeypatch.setattr(bench_command, "measure", measure)
+    assert main(["bench", game, "--device", "cpu", *asked]) == 0
+    assert words in capsys.readouterr().out
+    assert measured == [bool(asked)]
+
+
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):
     class Clocked:
         """Compiles its actors for 100 s in its first step, and its update for 10 s in the fifth."""

@@ -17,7 +17,7 @@ from ale_py import roms
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments, emulator
+from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments, atari, emulator
 from gramian.deep.games import PAPER_TITLES, find_game
 from gramian.deep.observations import FrameStack
 from gramian.deep.streams import Stream, bits
@@ -414,12 +414,20 @@ def test_an_emulator_that_dies_is_an_error_and_not_a_wait_for_ever():
         play(environments, random_actions(environments, 3))
 
 
-def test_emulators_start_while_others_go_on_and_the_first_game_waits_for_them():
-    environments = make("pong", threads=1)
-    (group,) = environments._groups
-    (player,) = group.engine._players
-    player.process.send_signal(signal.SIGSTOP)  # wherever it is: it cannot be done yet, nobody was asked to wait
-    threading.Timer(0.2, player.process.send_signal, [signal.SIGCONT]).start()
+def test_emulators_start_while_others_go_on_and_the_first_game_waits_for_them(monkeypatch):
+    started, stopped = atari._start, []
+
+    def start(*arguments):
+        player = started(*arguments)
+        player.process.send_signal(signal.SIGSTOP)
+        stopped.append(player.process)
+        return player
+
+    monkeypatch.setattr(atari, "_start", start)
+    environments = make("pong", threads=1)  # which comes back, though the process has not started
+    monkeypatch.undo()
+    (process,) = stopped
+    threading.Timer(0.2, process.send_signal, [signal.SIGCONT]).start()
     frames = environments.reset().frames.copy()
     np.testing.assert_array_equal(frames, make("pong", threads=1).reset().frames)
 
@@ -432,11 +440,12 @@ def test_emulators_that_are_closed_before_they_have_started_end():
 
 
 def test_an_emulator_that_dies_while_it_starts_is_an_error():
-    environments = make("pong", threads=1)
+    environments = make("pong", "pong", threads=2)
     (group,) = environments._groups
-    group.engine._players[0].process.kill()
-    with pytest.raises((RuntimeError, BrokenPipeError)):
-        environments.reset()
+    group.engine._players[1].process.kill()
+    for _ in range(2):  # and who tries again is told so again, and does not wait for ever
+        with pytest.raises((RuntimeError, BrokenPipeError)):
+            environments.reset()
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,19 @@ def test_a_rounded_population_learns_nearly_what_others_do(rounded_config):
     assert (ours - theirs).norm() < 1e-2 * theirs.norm()
 
 
+def test_the_actors_of_a_rounded_population_round(rounded_config):
+    trainer, _ = trained(rounded_config, dtype=torch.float32)
+    learner, stack = trainer.learner, trainer.stack
+    with torch.no_grad():
+        seen = trainer.pipeline._actors[0]()
+        rounded, whole = (
+            actors(learner.spec, learner.layout, trainer.pipeline.acting, stack.observations, bf16=bf16)()
+            for bf16 in (True, False)
+        )
+    assert torch.equal(seen, rounded)
+    assert not torch.equal(seen, whole)
+
+
 def test_a_resumed_rounded_population_is_the_one_that_was_never_interrupted(rounded_config):
     whole, _ = trained(rounded_config, dtype=torch.float32)
     first, second = (Trainer(rounded_config, make_environments(rounded_config)) for _ in range(2))

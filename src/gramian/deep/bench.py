@@ -32,9 +32,9 @@ class Speed:
     """Of the same environments alone, with random actions."""
     start_seconds: dict[str, float]
     """From the start of the process to the end of the first update, the prefill apart: ``before``, imports and whatever
-    else the process did; ``environments``; ``learner``, with the GPU's start and its replay; ``actors``, the first
-    step; and ``update``. The last three have what they compile and record. Empty where a process cannot tell when it
-    began."""
+    else the process did; ``environments``, their processes begun; ``learner``, with the GPU's start, the replay and the
+    first frames, for which these processes are waited for; ``actors``, the first step; and ``update``. The last three
+    have what they compile and record. Empty where a process cannot tell when it began."""
     microseconds: dict[str, float]
     """Of the host in each piece of a step; ``other`` is the rest of the loop."""
     device_microseconds: dict[str, float]

@@ -49,9 +49,9 @@ class Settings:
     """Let a GPU round the factors of its matrix products to TF32, those of penalties and measures excepted. An update
     of Atari's network takes half the time. A CPU does not know it."""
     bf16: bool = False
-    """Let a CPU round the factors of an update's and an actor's products to bfloat16, those of the head and penalties
-    excepted. An update of Atari's network takes two thirds of the time where the CPU can multiply such numbers
-    (avx512_bf16 or AMX), and longer elsewhere. A GPU, other networks and float64 do not know it."""
+    """Let a CPU round the factors of products to bfloat16: in updates those of convolutions and hidden layer, in actors
+    those of convolutions. An update of Atari's network takes two thirds of the time where the CPU can multiply such
+    numbers (avx512_bf16 or AMX), and longer elsewhere. A GPU, other networks and float64 do not know it."""
 
     gamma: float = 0.99
     """Discount of one agent step."""

@@ -5,7 +5,7 @@ bfloat16 has float32's range and 8 of its 24 digits. What goes through it, and w
 | rounded to bfloat16 | float32 |
 | --- | --- |
 | a copy of the weights of convolutions and hidden layer, made for each update | the weights themselves, and Adam |
-| what these layers see, and the convolutions' biases | observations, which are whole numbers: they stay exact |
+| what these layers see, and the convolutions' biases (pixels are whole numbers and stay exact) | – |
 | the gradients that they pass down | the head, targets, losses, the penalty |
 | the gradients of their weights, as they leave a product | sums of these, and all that is done with them |
 

@@ -155,8 +155,8 @@ class AtariEngine(Engine):
 
     def _order(self, order: bytes) -> None:
         if self._starting:
+            self._starting = False  # first: one who tries again after a failure is not to wait for what has come
             self._wait()
-            self._starting = False
         for player in self._players:
             os.write(player.orders, order)
 
