@@ -599,6 +599,15 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]
         writer.writerows(rows)
 
 
+def present(page: str, rows: Sequence[Any], names: tuple[str, str], out: Path | None) -> None:
+    """Print a page; where a folder is named, write the rows, of a dataclass, as CSV and the page into it."""
+    print(page, end="")
+    if out is not None:
+        folder = output_folder(out)
+        write_csv(folder / names[0], [field.name for field in fields(rows[0])], map(asdict, rows))
+        replace_text(folder / names[1], page)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table, and write it where a folder is named; the exit code."""
     parser = Parser("dopamine", __doc__)

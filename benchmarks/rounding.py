@@ -16,7 +16,7 @@ where a run begins, and asks no actor: this says nothing of what comes after tha
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
-from benchmarks.dopamine import interval, write_csv
+from benchmarks.dopamine import interval, present
 from gramian.deep.arms import parse_arm
 from gramian.deep.config import Config, Settings, load_preset, population
 from gramian.deep.games import Game, find_game
@@ -33,7 +33,6 @@ from gramian.deep.networks import forward
 from gramian.deep.streams import Stream
 from gramian.deep.trainer import Trainer, make_environments
 from gramian.errors import UserError
-from gramian.files import output_folder, replace_text
 from gramian.progress import counted
 
 PRESET, KAPPA = "author", 0.1
@@ -188,12 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             name = "bfloat16" if bf16 else "float32"
             print(f"{name}: {counted(len(seeds), 'run')} of {options.updates:,} updates", file=sys.stderr)
         rows = compare(game.name, options.arm, seeds, options.updates, *learned)
-        page = markdown(rows)
-        print(page, end="")
-        if options.out is not None:
-            folder = output_folder(options.out)
-            write_csv(folder / FILES[0], [field.name for field in fields(Row)], map(asdict, rows))
-            replace_text(folder / FILES[1], page)
+        present(markdown(rows), rows, FILES, options.out)
     except UserError as error:
         complain("rounding", error)
         return 2

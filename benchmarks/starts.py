@@ -15,19 +15,18 @@ nothing was played, does not count.
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 
 import ale_py
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
-from benchmarks.dopamine import interval, shown, welch, write_csv
+from benchmarks.dopamine import interval, present, shown, welch
 from gramian.cores import cores
 from gramian.deep.environments.emulator import PIXELS, Console
 from gramian.deep.games import find_game
 from gramian.errors import UserError
-from gramian.files import output_folder, replace_text
 from gramian.report import reference
 
 FRAME_SKIP, STICKY_PROBABILITY, MOST_AGENT_STEPS = 4, 0.25, 27_000
@@ -158,12 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for game in games:
                 rows.append(compare(game.id, options.episodes, workers))
                 print(f"{game.name}: {len(rows)} of {len(games)} games", file=sys.stderr)
-        page = markdown(rows)
-        print(page, end="")
-        if options.out is not None:
-            folder = output_folder(options.out)
-            write_csv(folder / FILES[0], [field.name for field in fields(Row)], map(asdict, rows))
-            replace_text(folder / FILES[1], page)
+        present(markdown(rows), rows, FILES, options.out)
     except UserError as error:
         complain("starts", error)
         return 2

@@ -141,9 +141,10 @@ def test_a_piece_that_fails_does_not_leave_the_other_thread_waiting():
     assert sorted(type(failure).__name__ for failure in failures) == ["NoneType", "ValueError"]
 
 
-def test_a_run_that_diverged_keeps_its_state_and_its_mark():
-    spec = SPECS["mlp"]
-    learner = Learner(spec, LearnerConfig(), [0, 1], [Arm("dqn"), Arm("gram", 0.1)])
+@pytest.mark.parametrize(("network", "bf16"), [("mlp", False), ("nature", False), ("nature", True)])
+def test_a_run_that_diverged_keeps_its_state_and_its_mark(network, bf16):
+    spec = SPECS[network]
+    learner = Learner(spec, LearnerConfig(bf16=bf16), [0, 1], [Arm("dqn"), Arm("gram", 0.1)])
     batch = batch_of(spec, [0, 1])
     batch.rewards[1] = torch.nan
     before = learner.state.online.clone()

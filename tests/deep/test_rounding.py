@@ -220,18 +220,6 @@ def test_other_networks_do_not_round(kind):
     assert torch.equal(learners[0].state.online, learners[1].state.online)
 
 
-def test_a_run_that_diverges_is_marked_and_keeps_its_state():
-    learner = Learner(SPECS["nature"], ROUNDED, [0, 1], [Arm("dqn"), Arm("gram", 0.1)])
-    batch = batch_of(SPECS["nature"], [0, 1])
-    batch.rewards[1] = torch.nan
-    before = learner.state.online.clone()
-    for _ in range(2):
-        learner.update(batch)
-    assert learner.diverged_at.tolist() == [-1, 1]
-    assert torch.equal(learner.state.online[1], before[1])
-    assert not torch.equal(learner.state.online[0], before[0])
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_rounded_actors_follow_their_weights_and_choose_nearly_as_others_do(kind):
     spec = ATARI[kind]
