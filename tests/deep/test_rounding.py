@@ -13,7 +13,7 @@ from gramian.deep.arms import Arm
 from gramian.deep.halves import HalvedUpdate
 from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec, by_run, convolutions, forward
-from gramian.deep.rounding import RoundedUpdate
+from gramian.deep.rounding import RoundedUpdate, caution
 from gramian.deep.trainer import Trainer, make_environments
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 from tests.deep.test_pipeline import short, trained
@@ -218,6 +218,24 @@ def test_other_networks_do_not_round(kind):
     for learner in learners:
         learner.update(batch_of(SPECS[kind], [0]))
     assert torch.equal(learners[0].state.online, learners[1].state.online)
+
+
+@pytest.mark.parametrize(
+    ("flags", "device", "dtype", "words"),
+    [
+        ("flags : avx512f avx512_bf16 avx512vl", "cpu", torch.float32, None),
+        ("flags : amx_bf16", "cpu", torch.float32, None),
+        ("Features : asimd bf16 i8mm", "cpu", torch.float32, None),
+        ("flags : avx2 avx512f", "cpu", torch.float32, "this CPU cannot multiply bfloat16"),
+        ("flags : avx512_bf16", "cuda", torch.float32, "here it changes nothing"),
+        ("flags : avx512_bf16", "cpu", torch.float64, "here it changes nothing"),
+    ],
+)
+def test_one_who_rounds_in_vain_is_told_so(tmp_path, flags, device, dtype, words):
+    (tmp_path / "cpuinfo").write_text(flags)
+    said = caution(SPECS["nature"], torch.device(device), dtype, tmp_path / "cpuinfo")
+    assert said is None if words is None else words in said
+    assert caution(SPECS["nature"], torch.device("cpu"), torch.float32, tmp_path / "none") is None
 
 
 @pytest.mark.parametrize("kind", KINDS)

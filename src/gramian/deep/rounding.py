@@ -12,7 +12,9 @@ bfloat16 has float32's range and 8 of its 24 digits. What goes through it, and w
 Products are summed up in float32, and the result is rounded, since torch gives a product the type of its factors.
 """
 
+import re
 from functools import partial
+from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -20,11 +22,32 @@ from torch import Tensor
 from gramian.deep.halves import HALVES, HalvedUpdate, Pass, Piece, Work, halves
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Objective
-from gramian.deep.networks import PIXELS, Parameters, by_run
+from gramian.deep.networks import PIXELS, NetworkSpec, Parameters, by_run
 from gramian.deep.optimiser import Adam
 from gramian.deep.state import State
 
 _FIRST, _HIDDEN = "body.conv1", "body.fc1.weight"
+CPUINFO = Path("/proc/cpuinfo")
+_UNITS = re.compile(r"\b(avx512_bf16|amx_bf16|bf16)\b")
+"""How Linux calls what multiplies bfloat16, on x86 and on Arm."""
+
+
+def caution(spec: NetworkSpec, device: torch.device, dtype: torch.dtype, cpuinfo: Path = CPUINFO) -> str | None:
+    """What to tell one who wants products rounded: that nothing will be, or that it will take longer.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> caution(spec, torch.device("cpu"), torch.float32)
+    "bf16 rounds products of Atari's networks in float32 on a CPU; here it changes nothing"
+    """
+    if device.type != "cpu" or not spec.sees_pictures or dtype != torch.float32:
+        return "bf16 rounds products of Atari's networks in float32 on a CPU; here it changes nothing"
+    if cpuinfo.exists() and not _UNITS.search(cpuinfo.read_text(encoding="utf-8")):
+        return (
+            "this CPU cannot multiply bfloat16 (no avx512_bf16, no AMX); with bf16 an update takes longer than without"
+        )
+    return None
 
 
 class Rounded:

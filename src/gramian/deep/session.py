@@ -26,6 +26,7 @@ from gramian.deep.logs import RunLog, State, add_provenance, provenance, write_c
 from gramian.deep.memory import available_bytes, memory_bill
 from gramian.deep.networks import NetworkSpec, parameter_shapes
 from gramian.deep.replay import bytes_needed
+from gramian.deep.rounding import caution
 from gramian.deep.schedules import crossed
 from gramian.deep.tensorboard import TensorBoard
 from gramian.deep.trainer import Episode, Trainer, make_environments, network_spec
@@ -280,7 +281,10 @@ class _Session:
             config.settings.replay_capacity,
         )
         self.replay_device = place_replay(replay_device, self.device, replay_bytes)
-        self._print_memory_bill(replay_bytes)
+        network = network_spec(config, self.environments.observation, int(self.environments.actions.max()))
+        self._print_memory_bill(network, replay_bytes)
+        if config.settings.bf16 and (said := caution(network, self.device, dtype)):
+            print(f"gramian: {said}", file=sys.stderr)
         if tensorboard:
             TensorBoard.check_installed()
         self.trainer = Trainer(
@@ -295,11 +299,10 @@ class _Session:
         self.logs: list[RunLog] = []
         self.board: TensorBoard | None = None
 
-    def _print_memory_bill(self, replay_bytes: int) -> None:
+    def _print_memory_bill(self, network: NetworkSpec, replay_bytes: int) -> None:
         """Say what will be allocated, and stop here if it is more than there is."""
         settings, runs = self.config.settings, len(self.config.runs)
         observation = self.environments.observation
-        network = network_spec(self.config, observation, int(self.environments.actions.max()))
         items: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
         items[self.device]["learner"] = learner_bytes(network, runs, self.dtype)
         if settings.representation_period_agent_steps:
