@@ -153,7 +153,7 @@ def markdown(rows: Sequence[Row]) -> str:
         ("TD loss, learned in float32", loss, ""),
         ("with bfloat16 it is higher by, seed by seed", 100 * (rounded / loss - 1), " %"),
         ("Q-values, standard deviation over states and actions", spread, ""),
-        ("with bfloat16 they are apart from that by, of the deviation", 100 * apart / spread, " %"),
+        ("with bfloat16 they are apart from these by, of the deviation", 100 * apart / spread, " %"),
     ):
         mean, low, high = (f"{value:.3g}".replace("-", "−") for value in interval(values))
         lines.append(f"| {what} | {mean} [{low}, {high}]{unit} |")

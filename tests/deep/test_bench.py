@@ -229,6 +229,36 @@ def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypat
     assert trainer.now == 113.0
 
 
+def test_the_pieces_of_a_start_are_apart_from_each_other_and_from_the_prefill(monkeypatch):
+    now = 0.0
+
+    def taking(seconds, result):
+        def work(*_arguments, **_named):
+            nonlocal now
+            now += seconds
+            return result
+
+        return work
+
+    pipeline = SimpleNamespace(settle=taking(2.0, None))
+    trainer = SimpleNamespace(pipeline=pipeline, updates=bench.WARM_UP_UPDATES, close=taking(9.0, None))
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: now)
+    for name, stand_in in {
+        "_process_age_s": taking(0.0, 5.0),
+        "make_environments": taking(1.0, None),
+        "Trainer": taking(10.0, trainer),
+        "_first_update": taking(100.0 + 1_000.0 + 10_000.0, (100.0, 1_000.0)),  # first step, prefill, update
+        "_loop_rate": taking(9.0, (3.0, {})),
+        "_device_times": taking(9.0, {}),
+        "_emulator_rate": taking(9.0, 4.0),
+    }.items():
+        monkeypatch.setattr(bench, name, stand_in)
+    config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
+    assert bench.measure(config, 1.0, device=torch.device("cpu")).start_seconds == {
+        "before": 5.0, "environments": 1.0, "learner": 10.0, "actors": 100.0, "update": 10_002.0,
+    }  # fmt: skip
+
+
 def test_a_cpu_executes_eagerly_and_in_no_other_way():
     with pytest.raises(UserError, match="graphed"):
         pick_execution("graphed", torch.device("cpu"))
