@@ -19,11 +19,14 @@ Run ``gramian study run dopamine --out runs/dopamine``, then
 ``dopamine.md``, ``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name
 them all. A folder with a ``dopamine-runs.csv`` stands for the runs in that. Where runs have been replaced by longer
 ones of the same seeds, ``--replaced FILE``, with the same columns, adds a table of both together, so that nobody has to
-wonder what came of those in it.
+wonder what came of those in it. ``--later FILE`` has curves of Dopamine's that were made later, with columns like those
+of the first: a table lays both sets and ours beside each other, since how far two sets of one agent's runs are apart
+says how far ours may be.
 """
 
 import csv
 import math
+import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -54,7 +57,7 @@ ARM, PRESET = "dqn", "dopamine"
 FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png", "dopamine-whole.csv")
 """Table by million, runs, page, figure, and table of whole curves."""
 SIGNIFICANT = 0.05
-OURS, THEIRS, OUTSIDE = "#0072b2", "#5f6670", "#c44500"
+OURS, THEIRS, LATER, OUTSIDE = "#0072b2", "#5f6670", "#8a6d00", "#c44500"
 """Colours of the figure."""
 
 
@@ -408,12 +411,66 @@ def with_replaced(runs: Sequence[Run], replaced: Sequence[Run]) -> list[Row]:
     return whole_curves([run for run in (*runs, *replaced) if run.game in games])
 
 
+@dataclass(frozen=True)
+class Between:
+    """One million frames of one game, of Dopamine's two sets of runs and of ours."""
+
+    again: Row
+    """The later set beside the first."""
+    own: Row
+    """Ours beside the later set."""
+    both: Row
+    """Ours beside both of them."""
+
+
+def read_later(path: Path) -> dict[str, reference.Curve]:
+    """Curves of Dopamine's that were made later.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, if a column is missing or no number, or if a game lacks a million.
+    """
+    try:
+        table = pl.read_csv(path.read_bytes())
+    except OSError as error:
+        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
+    except pl.exceptions.PolarsError as error:
+        raise UserError(f"'{path}' is no table of curves: {error}") from error
+    for column in ("game", "million_frames", "run1"):
+        if column not in table.columns:
+            raise UserError(f"'{path}' has no column {column}; it has game, million_frames and run1, run2 and so on")
+    for column, kind in table.schema.items():
+        if column.startswith("run") and not kind.is_numeric():
+            raise UserError(f"column {column} of '{path}' has cells that are no numbers")
+    for (game,), rows in table.group_by("game", maintain_order=True):
+        if sorted(rows["million_frames"].to_list()) != list(range(1, rows.height + 1)):
+            raise UserError(f"'{path}' has not each million_frames of {game} from 1 on once; a curve has no gap")
+    return reference.curves(table)
+
+
+def between(runs: Iterable[Run], later: dict[str, reference.Curve]) -> list[Between]:
+    """A line for each of the `cells` that the later set has too."""
+    lines = []
+    for game, million, ours, first in cells(runs):
+        curve = later.get(reference.key(game))
+        if curve is not None and million <= curve.returns.shape[1]:
+            again = curve.returns[:, million - 1]
+            beside = (again, first), (ours, again), (ours, np.concatenate([first, again]))
+            lines.append(Between(*(row_of(game, million, *pair) for pair in beside)))
+    return lines
+
+
 def markdown(
-    rows: Sequence[Row], whole: Sequence[Row], notes: Sequence[str] = (), everything: Sequence[Row] = ()
+    rows: Sequence[Row],
+    whole: Sequence[Row],
+    notes: Sequence[str] = (),
+    everything: Sequence[Row] = (),
+    sets: Sequence[Between] = (),
 ) -> str:
     """The tables, and what is to be said of them: whole curves, and a line for each million frames of each game.
 
-    ``everything`` are the rows of `with_replaced`, and a table of their own.
+    ``everything`` are the rows of `with_replaced`, ``sets`` the lines of `between`; each is a table of its own.
     """
     header = [
         "| game | million frames | ours (runs) | Dopamine's (runs) | their range | difference | ours better "
@@ -429,7 +486,46 @@ def markdown(
     if everything:
         parts.append(["Together with the runs that they have replaced, over the millions that all of them have:"])
         parts.append([*header, *(_line(row, _millions(row.million_frames)) for row in everything)])
+    if sets:
+        parts += _of_two_sets(sets)
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _of_two_sets(sets: Sequence[Between]) -> list[list[str]]:
+    """Dopamine's two sets and ours: what the table is, the table, and in how many millions means are outside."""
+    lines = []
+    for one in sets:
+        row, differences = one.again, (one.again, one.own, one.both)
+        cells = [
+            reference.title(row.game),
+            str(row.million_frames),
+            f"{number(one.own.mean)} ({one.own.runs})",
+            f"{number(row.dopamine_mean)}, {number(row.dopamine_least)} to {number(row.dopamine_most)}",
+            f"{number(row.mean)}, {number(one.own.dopamine_least)} to {number(one.own.dopamine_most)}",
+            *(_difference(each) for each in differences),
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    named = [(f"{reference.title(one.again.game)} at {one.again.million_frames}", one) for one in sets]
+    return [
+        ["Dopamine's first set of runs, which the tables above have, a later one, and ours: means, and their ranges:"],
+        [
+            "| game | million frames | ours (runs) | first | later | later − first | ours − later | ours − both |",
+            "| --- |" + " ---: |" * 7,
+            *lines,
+        ],
+        [
+            "- " + outside([(name, one.again) for name, one in named], "million", "The later mean", "the first runs"),
+            "- " + outside([(name, one.own) for name, one in named], "million", "Our mean", "the later runs"),
+            "- " + outside([(name, one.both) for name, one in named], "million", "Our mean", "both together"),
+        ],
+    ]
+
+
+def _difference(row: Row) -> str:
+    """With its interval; bold where that excludes 0."""
+    text = shown(row.difference, row.difference_low, row.difference_high)
+    sure = row.difference_low > 0 or row.difference_high < 0
+    return f"**{text}**" if sure else text
 
 
 def _millions(last: int) -> str:
@@ -443,7 +539,7 @@ def _line(row: Row, millions: str) -> str:
         f"{shown(row.mean, row.low, row.high)} ({row.runs})",
         f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})",
         f"{number(row.dopamine_least)} to {number(row.dopamine_most)}",
-        shown(row.difference, row.difference_low, row.difference_high),
+        _difference(row),
         f"{row.improvement:.0%}",
         row.outside,
     ]
@@ -463,7 +559,7 @@ def chance_outside(ours: int, theirs: int) -> float:
     return 2 * float(below)
 
 
-def outside(rows: Sequence[tuple[str, Row]], kind: str) -> str:
+def outside(rows: Sequence[tuple[str, Row]], kind: str, mean: str = "Our mean", theirs: str = "Dopamine's runs") -> str:
     """In a sentence: where our mean lies outside the range of Dopamine's runs, and how often it would by chance.
 
     Parameters
@@ -472,6 +568,8 @@ def outside(rows: Sequence[tuple[str, Row]], kind: str) -> str:
         Each with what it is called.
     kind
         Of one row, in the singular.
+    mean, theirs
+        What the sentence calls the two.
     """
     places = [f"{name} ({row.outside})" for name, row in rows if row.outside]
     expected = sum(chance_outside(row.runs, row.dopamine_runs) for _, row in rows)
@@ -480,9 +578,9 @@ def outside(rows: Sequence[tuple[str, Row]], kind: str) -> str:
     )
     if not places:
         where = f"every {kind}" if len(rows) > 1 else f"the one {kind}"
-        return f"Our mean is within the range of Dopamine's runs in {where}; {chance}."
+        return f"{mean} is within the range of {theirs} in {where}; {chance}."
     return (
-        f"Our mean is outside the range of Dopamine's runs in {len(places)} of {counted(len(rows), kind)}: "
+        f"{mean} is outside the range of {theirs} in {len(places)} of {counted(len(rows), kind)}: "
         f"{', '.join(places)}; {chance}."
     )
 
@@ -501,23 +599,26 @@ def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
     without = sorted({run.game for run in runs if reference.dopamine_curve(run.game) is None})
     if without:
         told.append(f"Without a public curve: {', '.join(map(reference.title, without))}.")
-    most = max((row.runs for row in rows), default=0)
-    for game in dict.fromkeys(row.game for row in rows):
-        count = max(row.runs for row in rows if row.game == game)
-        if count < most:
-            told.append(f"{reference.title(game)}: {counted(count, 'run')}, where other games have {most}.")
+    counts = {game: max(row.runs for row in rows if row.game == game) for game in {row.game: 0 for row in rows}}
+    usual = statistics.mode(sorted(counts.values(), reverse=True)) if counts else 0
+    told += [
+        f"{reference.title(game)}: {counted(count, 'run')}, where other games have {usual}."
+        for game, count in counts.items()
+        if count != usual
+    ]
     return told
 
 
-def draw(rows: Sequence[Row], runs: Sequence[Run]) -> Figure:
-    """Both curves of every game with intervals, the single runs thin behind them."""
+def draw(rows: Sequence[Row], runs: Sequence[Run], later: dict[str, reference.Curve] | None = None) -> Figure:
+    """Both curves of every game with intervals, the single runs thin behind them; dotted, the mean of the later set."""
     games = list(dict.fromkeys(row.game for row in rows))
     columns = min(3, len(games))
     lines = -(-len(games) // columns)
     figure = Figure(figsize=(max(4.8, 3.4 * columns), 2.6 * lines + 0.5), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False)
     for panel, game in zip(panels.flat, games, strict=False):
-        _draw_game(panel, [row for row in rows if row.game == game], [run for run in runs if run.game == game])
+        own = [row for row in rows if row.game == game]
+        _draw_game(panel, own, [run for run in runs if run.game == game], (later or {}).get(reference.key(game)))
     for panel in panels.flat[len(games) :]:
         panel.set_visible(False)
     for panel in panels[:, 0]:
@@ -528,6 +629,8 @@ def draw(rows: Sequence[Row], runs: Sequence[Run]) -> Figure:
         Line2D([], [], color=OURS, marker="o", markersize=4, label="ours"),
         Line2D([], [], color=THEIRS, marker="s", markersize=4, linestyle="--", label="Dopamine's"),
     ]
+    if later:
+        keys.append(Line2D([], [], color=LATER, marker="x", markersize=4, linestyle=":", label="Dopamine's, later"))
     if any(row.outside for row in rows):
         ring = {"marker": "o", "markersize": 9, "fillstyle": "none", "linestyle": "none"}
         keys.append(Line2D([], [], color=OUTSIDE, label="outside the range of Dopamine's runs", **ring))  # type: ignore[arg-type]
@@ -535,7 +638,7 @@ def draw(rows: Sequence[Row], runs: Sequence[Run]) -> Figure:
     return figure
 
 
-def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
+def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run], later: reference.Curve | None) -> None:
     at = np.array([row.million_frames for row in rows])
     published = reference.dopamine_curve(rows[0].game)
     assert published is not None  # a row has one
@@ -558,6 +661,9 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
         if known.sum() == 1:
             panel.vlines(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=8)
         panel.fill_between(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=0)
+    if later is not None:
+        mean = later.returns.mean(axis=0)[: len(at)]
+        panel.plot(at[: len(mean)], mean, ":", color=LATER, marker="x", markersize=4)
     strange = [row for row in rows if row.outside]
     panel.plot(
         [row.million_frames for row in strange],
@@ -571,7 +677,13 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run]) -> None:
 
 
 def write(
-    rows: Sequence[Row], whole: Sequence[Row], runs: Sequence[Run], page: str, out: Path, figure: Path | None = None
+    rows: Sequence[Row],
+    whole: Sequence[Row],
+    runs: Sequence[Run],
+    page: str,
+    out: Path,
+    figure: Path | None = None,
+    later: dict[str, reference.Curve] | None = None,
 ) -> None:
     """Write the tables as CSV and Markdown, our runs one by one, and the figure."""
     folder = output_folder(out)
@@ -588,7 +700,7 @@ def write(
     )
     replace_text(text, page)
     with replacing(picture) as temporary:
-        draw(rows, runs).savefig(temporary, dpi=130, format="png")
+        draw(rows, runs, later).savefig(temporary, dpi=130, format="png")
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
@@ -619,6 +731,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--replaced", type=Path, metavar="CSV", help="runs that these have replaced, as dopamine-runs.csv has them"
     )
+    parser.add_argument(
+        "--later",
+        type=Path,
+        metavar="CSV",
+        help="later curves of Dopamine's: game, million_frames, run1, run2 and so on",
+    )
     options = parser.parse_args(arguments)
     try:
         if options.figure and not options.out:
@@ -636,10 +754,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         whole = whole_curves(runs)
         replaced = _written(options.replaced) if options.replaced else []
         said = [*spreads(runs), *shortcomings(runs, rows), *notes]
-        page = markdown(rows, whole, said, with_replaced(runs, replaced))
+        later = read_later(options.later) if options.later else {}
+        page = markdown(rows, whole, said, with_replaced(runs, replaced), between(runs, later))
         print(page, end="")
         if options.out is not None:
-            write(rows, whole, runs, page, options.out, options.figure)
+            write(rows, whole, runs, page, options.out, options.figure, later)
     except UserError as error:
         complain("dopamine", error)
         return 2

@@ -989,7 +989,7 @@ def dopamine() -> str:
         return awaited(path)
     text = (
         "Mean training return by million frames, ours and Dopamine's, with 95 % intervals over runs, cut "
-        "off where they are far wider than the runs; thin: single runs"
+        "off where they are far wider than the runs; thin: single runs; dotted: the mean of Dopamine's later runs"
     )
     picture = pictures("dopamine", {"curves": ("Mean training return, ours and Dopamine's", text)})
     return path.read_text(encoding="utf-8") + (f"\n{picture}" if picture.startswith("!") else "")

@@ -162,8 +162,8 @@ def test_a_run_of_dopamines_that_lacks_a_million_is_not_in_a_whole_curve_and_non
 
 def test_the_committed_comparison_is_that_of_the_committed_runs(tmp_path, capsys):
     committed = ROOT / "results" / "dopamine"
-    replaced = ["--replaced", str(committed / "replaced-runs.csv")]
-    assert dopamine.main([str(committed), *replaced, "--out", str(tmp_path / "out")]) == 0
+    beside = ["--replaced", str(committed / "replaced-runs.csv"), "--later", str(committed / "later-runs.csv")]
+    assert dopamine.main([str(committed), *beside, "--out", str(tmp_path / "out")]) == 0
     for name in (name for name in dopamine.FILES if not name.endswith(".png")):
         assert (tmp_path / "out" / name).read_text() == (committed / name).read_text(), name
     assert capsys.readouterr().out == (committed / "dopamine.md").read_text()
@@ -220,6 +220,83 @@ def test_runs_that_were_replaced_have_a_table_with_all_runs_of_their_games(tmp_p
     assert mean == f"{dopamine.shown(*dopamine.interval(ours))} (7)"
     assert dopamine.main([str(tmp_path / "long"), "--replaced", str(tmp_path / "none.csv")]) == 2
     assert "cannot read" in capsys.readouterr().err
+
+
+def later_table(folder, shift, game="Pong", millions=2):
+    """Curves of Dopamine's first runs, shifted."""
+    published = reference.dopamine_curve(game).returns
+    lines = [f"{game},{at + 1},{','.join(str(value + shift) for value in published[:, at])}" for at in range(millions)]
+    path = folder / "later.csv"
+    path.write_text("\n".join(["game,million_frames,run1,run2,run3,run4,run5", *lines]) + "\n")
+    return path
+
+
+def test_a_later_set_of_runs_has_a_table_beside_the_first_and_ours(tmp_path, capsys):
+    laid_beside(tmp_path / "runs", shift=20.0, games=("asterix", "pong"))
+    assert dopamine.main([str(tmp_path / "runs")]) == 0
+    alone = capsys.readouterr().out
+    later = ["--later", str(later_table(tmp_path, 10.0, millions=1))]
+    assert dopamine.main([str(tmp_path / "runs"), *later, "--out", str(tmp_path / "out")]) == 0
+    page = capsys.readouterr().out
+    assert page.startswith(alone.rstrip())
+    table = page.removeprefix(alone.rstrip())
+    (line,) = (line for line in table.splitlines() if line.startswith("| Pong"))  # the later set has one million
+    assert "Asterix" not in table
+    first = reference.dopamine_curve("pong").returns[:, 0]
+    ours, again = first + 20, first + 10
+    _, million, own, beside, later_range, *differences = (cell.strip() for cell in line.strip("|").split("|"))
+    assert (million, own) == ("1", f"{dopamine.number(ours.mean())} (5)")
+    for cell, values in ((beside, first), (later_range, again)):
+        mean, least, most = (dopamine.number(value) for value in (values.mean(), values.min(), values.max()))
+        assert cell == f"{mean}, {least} to {most}"
+    pairs = (again, first), (ours, again), (ours, np.concatenate([first, again]))
+    assert differences == [f"**{dopamine.shown(*dopamine.welch(*pair))}**" for pair in pairs]
+    for said in (
+        "The later mean is outside the range of the first runs in 1 of 1 million: Pong at 1 (above)",
+        "Our mean is outside the range of the later runs in 1 of 1 million: Pong at 1 (above)",
+        "Our mean is outside the range of both together in 1 of 1 million: Pong at 1 (above)",
+    ):
+        assert f"- {said}; of normally" in table
+
+
+def test_only_a_difference_whose_interval_excludes_0_is_bold(tmp_path):
+    page = dopamine.markdown(compared(laid_beside(tmp_path)), [])
+    assert "**" not in page
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot read"),
+        ("", "is no table of curves"),
+        ("game,run1\nPong,1.0\n", "has no column million_frames"),
+        ("game,million_frames,run1\nPong,1,many\n", "column run1 of"),
+        ("game,million_frames,run1\nPong,2,1.0\n", "has not each million_frames of Pong"),
+    ],
+)
+def test_later_curves_that_are_none_are_refused_in_a_line(tmp_path, capsys, text, said):
+    laid_beside(tmp_path / "runs")
+    path = tmp_path / "later.csv"
+    if text is not None:
+        path.write_text(text)
+    assert dopamine.main([str(tmp_path / "runs"), "--later", str(path), "--out", str(tmp_path / "out")]) == 2
+    output = capsys.readouterr()
+    assert said in output.err
+    assert output.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_figure_has_the_later_set_as_far_as_it_goes(tmp_path):
+    folder = laid_beside(tmp_path / "runs", games=("asterix", "pong"))
+    runs, _ = dopamine.read_runs([folder])
+    later = dopamine.read_later(later_table(tmp_path, 1.0, millions=1))
+    figure = dopamine.draw(dopamine.compare(runs), runs, later)
+    dotted = [[line for line in panel.lines if line.get_linestyle() == ":"] for panel in figure.axes]
+    assert [len(lines) for lines in dotted] == [0, 1]
+    published = reference.dopamine_curve("pong").returns[:, :1]
+    assert dotted[1][0].get_xydata() == pytest.approx(np.array([[1.0, published.mean() + 1.0]]))
+    (legend,) = figure.legends
+    assert "Dopamine's, later" in {text.get_text() for text in legend.get_texts()}
 
 
 def test_a_written_run_with_a_gap_is_refused(tmp_path, capsys):
@@ -313,7 +390,17 @@ def test_games_with_fewer_runs_or_without_a_curve_are_named(tmp_path, capsys):
     assert dopamine.main([str(tmp_path)]) == 0
     page = capsys.readouterr().out
     assert "- Pong: 3 runs, where other games have 5." in page
+    assert "Asterix:" not in page
     assert "- Without a public curve: minatar." in page
+
+
+def test_a_game_with_more_runs_than_most_is_named(tmp_path, capsys):
+    laid_beside(tmp_path, games=("asterix", "pong"), seeds=range(3))
+    laid_beside(tmp_path, games=("seaquest",))
+    assert dopamine.main([str(tmp_path)]) == 0
+    page = capsys.readouterr().out
+    assert "- Seaquest: 5 runs, where other games have 3." in page
+    assert page.count("where other games have") == 1
 
 
 def test_runs_of_other_arms_and_presets_are_left_aside(tmp_path, capsys):

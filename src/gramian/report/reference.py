@@ -92,12 +92,23 @@ def _atari() -> dict[str, dict[str, float | str]]:
     return {key(row["game"]): row for row in paper_table().iter_rows(named=True)}
 
 
-@cache
-def _dopamine() -> dict[str, Curve]:
-    table = pl.read_csv((_DATA / "dopamine_dqn_adam_20M.csv").read_bytes())
-    curves = {}
+def curves(table: pl.DataFrame) -> dict[str, Curve]:
+    """Curves by the `key` of their game, from columns ``game``, ``million_frames``, ``run1``, ``run2`` and so on.
+
+    Examples
+    --------
+    >>> table = pl.DataFrame({"game": ["Pong", "Pong"], "million_frames": [2, 1], "run1": [-18.0, -20.0]})
+    >>> curves(table)["pong"].returns
+    array([[-20., -18.]])
+    """
+    found = {}
     for (game,), rows in table.group_by("game", maintain_order=True):
         returns = rows.sort("million_frames").select(pl.col(r"^run\d+$")).to_numpy().T
         frames = 1e6 * rows["million_frames"].sort().to_numpy()
-        curves[key(str(game))] = Curve(frames, np.asarray(returns, float))
-    return curves
+        found[key(str(game))] = Curve(frames, np.asarray(returns, float))
+    return found
+
+
+@cache
+def _dopamine() -> dict[str, Curve]:
+    return curves(pl.read_csv((_DATA / "dopamine_dqn_adam_20M.csv").read_bytes()))
