@@ -27,14 +27,15 @@ RESULTS = DOCS.parent / "results" / "speed"
 OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
 """Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
 GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
-UPDATE_COMMIT = "c738743"
+UPDATE_COMMIT, BIAS_COMMIT = "c738743", "c0ffa6d"
+"""Of updates; with the second a bias is added to a product, not copied before it."""
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
 FIGURE_RUNS = 9
 """Of the paper's figure of Seaquest."""
 START_S, LEAST_S = 180, 100
 """Of the runs in several processes: their start does not count, nor do shorter stretches."""
-BESIDE_TESTS_S = {"three-h200": 500}
+BESIDE_TESTS_S = {"three-h200": 500, "ten-h200": 300}
 """Of a table in whose first seconds tests ran beside the runs: these do not count either."""
 RUNS_OF = {
     "parts-h200": {processes: 4 * processes for processes in range(1, 8)},
@@ -44,6 +45,7 @@ RUNS_OF = {
     "fifteen-h200": {1: 15},
     "breakout-h200": {1: 5},
     "three-h200": {3: 15},
+    "ten-h200": {2: 10},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
@@ -269,6 +271,24 @@ def step() -> str:
     return table(["piece", "µs, awake", "µs, asleep", "what it is"], lines, (0, 3))
 
 
+def starts(bytecode: str, compiled_before: str, **wanted: object) -> list[Row]:
+    """Readings of the time to the first update."""
+    return rows("start-h200", bytecode=bytecode, compiled_before=compiled_before, **wanted)
+
+
+def start() -> str:
+    """What the time to the first update is made of."""
+    lines = []
+    for one in rows("start-h200"):
+        replay = ", replay in host memory" if one["replay_device"] == "cpu" else ""
+        preset = ", preset `dopamine`" if one["preset"] == "dopamine" else ""
+        pieces = [one[f"{name}_s"] for name in ("before", "learner", "actors", "update")]
+        words = [f"{one['runs']}{preset}{replay}", one["bytecode"], one["compiled_before"]]
+        lines.append([*words, f"**{one['first_update_s']}**", *pieces])
+    header = ["runs", "bytecode kept", "compiled before", "first update, s", "before", "learner", "actors", "update"]
+    return table(header, lines, (0, 1, 2))
+
+
 def peers() -> str:
     """One run on one H200 beside others."""
     names = dict.fromkeys(one["contestant"] for one in rows("peers-h200"))
@@ -317,6 +337,10 @@ def penalty() -> str:
     """What an update costs with the penalty."""
     lines = []
     for runs in (12, 1):
+        lines += [
+            [str(runs), one["tf32"], one["commit"], whole(one["dqn_us"]), ranged(one, "ratio")]
+            for one in reversed(rows("bias-h200", runs=runs))
+        ]
         found = [
             *([(NOW, "yes", form("gram"))] if runs == 1 else []),
             (UPDATE_COMMIT, "yes", pair("update-h200", commit=UPDATE_COMMIT, runs=runs)),
@@ -327,6 +351,16 @@ def penalty() -> str:
             [str(runs), tf32, commit, whole(statistics.median(one[0])), ratio(one)] for commit, tf32, one in found
         ]
     return table(["runs", "TF32", "commit", "`dqn`, µs", "`gram` / `dqn`"], lines, (1, 2))
+
+
+def dearer(runs: int) -> dict[str, float]:
+    """By how many percent an update with `gram` takes longer than one with `dqn`, by commit, the newest first."""
+    found = {one["commit"]: 100 * (float(one["ratio"]) - 1) for one in reversed(rows("bias-h200", runs=runs))}
+    earlier = {NOW: form("gram")} if runs == 1 else {}
+    earlier[UPDATE_COMMIT] = pair("update-h200", commit=UPDATE_COMMIT, runs=runs)
+    for commit, one in earlier.items():
+        found[commit] = 100 * statistics.median(gram / dqn - 1 for dqn, gram in zip(*one, strict=True))
+    return found
 
 
 def forms() -> str:
@@ -581,13 +615,7 @@ def update_on_cpu() -> str:
 
 def aims() -> str:
     """Every aim, and what is reached."""
-    many = statistics.median(
-        one / other for other, one in zip(*pair("update-h200", commit=UPDATE_COMMIT, runs=12), strict=True)
-    )
-    single = [
-        100 * statistics.median(one / other - 1 for other, one in zip(*found, strict=True))
-        for found in (form("gram"), pair("update-h200", commit=UPDATE_COMMIT, runs=1))
-    ]
+    (single, *earlier), (many, *_) = (list(dearer(runs).values()) for runs in (1, 12))
     nine = statistics.median(
         rate(one) for one in rows("nine-h200", sweep="runs", contestant="gramian", runs=FIGURE_RUNS)
     )
@@ -598,9 +626,11 @@ def aims() -> str:
     twice = [ratio for ratio in rounded if ratio >= 2]
     medians = [percent(statistics.median(loop_shares(which))) for which in LOOPS]
     awake = bench_mean("loop_agent_steps_per_s", 2000) / bench_mean("loop_agent_steps_per_s")
-    starts = [
-        [f"{seconds:.1f}" for seconds in sorted(float(one["first_update_s"]) for one in bench(us))] for us in (2000, 0)
-    ]
+    kept, not_kept = (
+        sorted((one["first_update_s"] for one in starts(bytecode, "yes", replay_device="cuda")), key=float)
+        for bytecode in ("yes", "no")
+    )
+    before = sorted(float(one["first_update_s"]) for us in (2000, 0) for one in bench(us))
     found = [
         (
             "one H200, 12 runs of a game with eight environments each: the training loop at 90 % of ale-py's vector "
@@ -614,13 +644,14 @@ def aims() -> str:
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
-            f"[12 runs: {100 * (1 - many):.1f} % cheaper; one run: {single[0]:.1f} %](#what-the-penalty-costs), and "
-            f"{single[1]:.1f} % when it was measured before",
+            f"[12 runs: {-many:.1f} % cheaper; one run: {single:.1f} %](#what-the-penalty-costs), missed, and "
+            f"{min(earlier):.1f} to {max(earlier):.1f} % when it was measured before",
         ),
         (
             "first update at most 20 s after the start, compiled before",
-            f"[{' and '.join(starts[0])} s](#start), the second missed; [asleep](#waiting-awake) {starts[1][0]} to "
-            f"{starts[1][-1]} s, and {row('figure-h200', reading=1)['first_update_s']} s, missed, with 72 environments",
+            f"[{kept[0]} to {kept[-1]} s](#start) where Python keeps its bytecode, as it does unless it is told not "
+            f"to; {' and '.join(not_kept)} s, missed, where it is, and {before[0]:.1f} to {before[-1]:.1f} s at other "
+            "hours",
         ),
         (
             "no growth of memory",
@@ -662,6 +693,7 @@ def aims() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "aims": aims,
+    "start": start,
     "minatar-cpu": lambda: contestants("minatar"),
     "atari-cpu": lambda: contestants("atari"),
     "loop": on_one_gpu,

@@ -84,8 +84,17 @@ def test_the_extras_are_those_of_the_package():
 
 @pytest.mark.parametrize(("version", "state"), [((3, 10), "wrong"), ((3, 12), "ok"), ((3, 14), "note")])
 def test_python(version, state, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.setattr(sys, "version_info", (*version, 0, "final", 0))
     assert doctor.check_python().state == state
+
+
+def test_a_python_that_keeps_no_bytecode_is_noted(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 12, 3, "final", 0))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    finding = doctor.check_python()
+    assert (finding.state, finding.remedy) == ("note", "unset PYTHONDONTWRITEBYTECODE")
+    assert len(doctor.line("python", finding)) <= doctor.WIDTH
 
 
 def test_torch_that_is_missing_old_or_broken(monkeypatch, without):

@@ -86,12 +86,14 @@ def _look(check: Callable[[], Finding]) -> Finding:
 
 
 def check_python() -> Finding:
-    """A version that the package is tested with."""
+    """A version that the package is tested with, and that need not compile torch's sources at every start."""
     version, shown = sys.version_info[:2], platform.python_version()
     if version < TESTED_PYTHONS[0]:
         return Finding("wrong", shown, "install Python 3.11 or 3.12")
     if version > TESTED_PYTHONS[-1]:
         return Finding("note", f"{shown}: not tested", "Python 3.11 and 3.12 are")
+    if sys.dont_write_bytecode:
+        return Finding("note", f"{shown}, starts slowly", "unset PYTHONDONTWRITEBYTECODE")
     return Finding("ok", shown)
 
 
