@@ -429,28 +429,43 @@ def read_later(path: Path) -> dict[str, reference.Curve]:
     Raises
     ------
     UserError
-        If the file cannot be read, if a column is missing or no number, or if a game lacks a million.
+        If the file cannot be read, if a column is missing, if a return is no number, if a game is there twice, or if
+        it lacks a million.
     """
     try:
-        table = pl.read_csv(path.read_bytes())
+        table = pl.read_csv(path.read_bytes(), infer_schema_length=None)
     except OSError as error:
         raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
     except pl.exceptions.PolarsError as error:
-        raise UserError(f"'{path}' is no table of curves: {error}") from error
+        raise UserError(f"'{path}' is no table of curves: {str(error).splitlines()[0]}") from error
     for column in ("game", "million_frames", "run1"):
         if column not in table.columns:
             raise UserError(f"'{path}' has no column {column}; it has game, million_frames and run1, run2 and so on")
-    for column, kind in table.schema.items():
-        if column.startswith("run") and not kind.is_numeric():
-            raise UserError(f"column {column} of '{path}' has cells that are no numbers")
+    if table.is_empty():
+        raise UserError(f"'{path}' has no curves; a line has a game, the number of a million and its returns")
+    returns = table.select(pl.col(r"^run\d+$"))
+    for column in returns.columns:
+        found = returns[column].cast(pl.Float64, strict=False)
+        if not (found.is_not_null() & found.is_finite()).all():
+            raise UserError(f"column {column} of '{path}' has cells that are no numbers; every run has every million")
+    spellings: dict[str, str] = {}
     for (game,), rows in table.group_by("game", maintain_order=True):
-        if sorted(rows["million_frames"].to_list()) != list(range(1, rows.height + 1)):
+        other = spellings.setdefault(reference.key(str(game)), str(game))
+        if other != game:
+            raise UserError(f"'{path}' has one game as '{other}' and as '{game}'; leave one")
+        if rows["million_frames"].sort().to_list() != list(range(1, rows.height + 1)):
             raise UserError(f"'{path}' has not each million_frames of {game} from 1 on once; a curve has no gap")
     return reference.curves(table)
 
 
 def between(runs: Iterable[Run], later: dict[str, reference.Curve]) -> list[Between]:
-    """A line for each of the `cells` that the later set has too."""
+    """A line for each of the `cells` that the later set has too.
+
+    Raises
+    ------
+    UserError
+        If it has none of them.
+    """
     lines = []
     for game, million, ours, first in cells(runs):
         curve = later.get(reference.key(game))
@@ -458,6 +473,8 @@ def between(runs: Iterable[Run], later: dict[str, reference.Curve]) -> list[Betw
             again = curve.returns[:, million - 1]
             beside = (again, first), (ours, again), (ours, np.concatenate([first, again]))
             lines.append(Between(*(row_of(game, million, *pair) for pair in beside)))
+    if later and not lines:
+        raise UserError(f"none of our games has later curves; those are of {', '.join(sorted(later))}")
     return lines
 
 
@@ -495,16 +512,15 @@ def _of_two_sets(sets: Sequence[Between]) -> list[list[str]]:
     """Dopamine's two sets and ours: what the table is, the table, and in how many millions means are outside."""
     lines = []
     for one in sets:
-        row, differences = one.again, (one.again, one.own, one.both)
-        cells = [
-            reference.title(row.game),
-            str(row.million_frames),
+        words = [
+            reference.title(one.own.game),
+            str(one.own.million_frames),
             f"{number(one.own.mean)} ({one.own.runs})",
-            f"{number(row.dopamine_mean)}, {number(row.dopamine_least)} to {number(row.dopamine_most)}",
-            f"{number(row.mean)}, {number(one.own.dopamine_least)} to {number(one.own.dopamine_most)}",
-            *(_difference(each) for each in differences),
+            _theirs(one.again),
+            _theirs(one.own),
+            *map(_difference, (one.again, one.own, one.both)),
         ]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"| {' | '.join(words)} |")
     named = [(f"{reference.title(one.again.game)} at {one.again.million_frames}", one) for one in sets]
     return [
         ["Dopamine's first set of runs, which the tables above have, a later one, and ours: means, and their ranges:"],
@@ -521,11 +537,20 @@ def _of_two_sets(sets: Sequence[Between]) -> list[list[str]]:
     ]
 
 
+def _theirs(row: Row) -> str:
+    """The mean of what a row lays ours beside, and its range."""
+    return f"{number(row.dopamine_mean)}, {number(row.dopamine_least)} to {number(row.dopamine_most)}"
+
+
+def differs(row: Row) -> bool:
+    """Whether the difference is significant: its interval excludes 0."""
+    return row.difference_low > 0 or row.difference_high < 0
+
+
 def _difference(row: Row) -> str:
-    """With its interval; bold where that excludes 0."""
+    """With its interval; bold where it is significant."""
     text = shown(row.difference, row.difference_low, row.difference_high)
-    sure = row.difference_low > 0 or row.difference_high < 0
-    return f"**{text}**" if sure else text
+    return f"**{text}**" if differs(row) else text
 
 
 def _millions(last: int) -> str:
@@ -599,8 +624,10 @@ def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
     without = sorted({run.game for run in runs if reference.dopamine_curve(run.game) is None})
     if without:
         told.append(f"Without a public curve: {', '.join(map(reference.title, without))}.")
-    counts = {game: max(row.runs for row in rows if row.game == game) for game in {row.game: 0 for row in rows}}
-    usual = statistics.mode(sorted(counts.values(), reverse=True)) if counts else 0
+    counts: dict[str, int] = {}
+    for row in rows:
+        counts[row.game] = max(row.runs, counts.get(row.game, 0))
+    usual = statistics.mode(sorted(counts.values(), reverse=True)) if counts else 0  # of equally many, the larger
     told += [
         f"{reference.title(game)}: {counted(count, 'run')}, where other games have {usual}."
         for game, count in counts.items()

@@ -1,5 +1,6 @@
 import importlib.util
 import os
+import py_compile
 import shutil
 import subprocess
 import sys
@@ -89,11 +90,25 @@ def test_python(version, state, monkeypatch):
     assert doctor.check_python().state == state
 
 
-def test_a_python_that_keeps_no_bytecode_is_noted(monkeypatch):
+@pytest.mark.parametrize(
+    ("kept_from_now_on", "compiled_before", "state"),
+    [(True, True, "ok"), (True, False, "ok"), (False, True, "ok"), (False, False, "note")],
+)
+def test_a_python_that_compiles_torch_at_every_start_is_noted(
+    tmp_path, monkeypatch, kept_from_now_on, compiled_before, state
+):
     monkeypatch.setattr(sys, "version_info", (3, 12, 3, "final", 0))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr(sys, "dont_write_bytecode", not kept_from_now_on)
+    package = tmp_path / "torch" / "__init__.py"
+    package.parent.mkdir()
+    package.write_text("")
+    if compiled_before:
+        py_compile.compile(str(package))
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: importlib.util.spec_from_file_location(name, str(package))
+    )
     finding = doctor.check_python()
-    assert (finding.state, finding.remedy) == ("note", "unset PYTHONDONTWRITEBYTECODE")
+    assert finding.state == state
     assert len(doctor.line("python", finding)) <= doctor.WIDTH
 
 

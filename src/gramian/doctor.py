@@ -86,15 +86,21 @@ def _look(check: Callable[[], Finding]) -> Finding:
 
 
 def check_python() -> Finding:
-    """A version that the package is tested with, and that need not compile torch's sources at every start."""
+    """A version that the package is tested with, and that need not compile torch's sources again at every start."""
     version, shown = sys.version_info[:2], platform.python_version()
     if version < TESTED_PYTHONS[0]:
         return Finding("wrong", shown, "install Python 3.11 or 3.12")
     if version > TESTED_PYTHONS[-1]:
         return Finding("note", f"{shown}: not tested", "Python 3.11 and 3.12 are")
-    if sys.dont_write_bytecode:
-        return Finding("note", f"{shown}, starts slowly", "unset PYTHONDONTWRITEBYTECODE")
+    if sys.dont_write_bytecode and not _has_bytecode("torch"):
+        return Finding("note", f"{shown}, keeps no bytecode: slow to start", "let it write .pyc")
     return Finding("ok", shown)
+
+
+def _has_bytecode(module: str) -> bool:
+    """Whether a module was compiled before, or is not there."""
+    found = importlib.util.find_spec(module)
+    return found is None or found.cached is None or Path(found.cached).exists()
 
 
 def check_torch() -> Finding:

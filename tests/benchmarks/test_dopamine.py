@@ -269,9 +269,19 @@ def test_only_a_difference_whose_interval_excludes_0_is_bold(tmp_path):
     [
         (None, "cannot read"),
         ("", "is no table of curves"),
+        ("game,million_frames,run1\nPong,1,1.0,2.0\n", "is no table of curves"),
         ("game,run1\nPong,1.0\n", "has no column million_frames"),
+        ("million_frames,run1\n1,1.0\n", "has no column game"),
+        ("game,million_frames,run2\nPong,1,1.0\n", "has no column run1"),
+        ("game,million_frames,run1\n", "has no curves"),
         ("game,million_frames,run1\nPong,1,many\n", "column run1 of"),
+        ("game,million_frames,run1,run2\nPong,1,1.0,\nPong,2,1.0,2.0\n", "column run2 of"),
+        ("game,million_frames,run1\nPong,1,nan\n", "column run1 of"),
+        ("game,million_frames,run1\nPong,1,inf\n", "column run1 of"),
         ("game,million_frames,run1\nPong,2,1.0\n", "has not each million_frames of Pong"),
+        ("game,million_frames,run1\nPong,,1.0\nPong,1,1.0\n", "has not each million_frames of Pong"),
+        ("game,million_frames,run1\nPong,1,1.0\npong,1,1.0\n", "has one game as 'Pong' and as 'pong'"),
+        ("game,million_frames,run1\nAlien,1,1.0\n", "none of our games has later curves; those are of alien"),
     ],
 )
 def test_later_curves_that_are_none_are_refused_in_a_line(tmp_path, capsys, text, said):
@@ -286,17 +296,28 @@ def test_later_curves_that_are_none_are_refused_in_a_line(tmp_path, capsys, text
     assert not (tmp_path / "out").exists()
 
 
-def test_the_figure_has_the_later_set_as_far_as_it_goes(tmp_path):
+def test_a_column_that_is_no_run_is_left_aside(tmp_path):
+    path = tmp_path / "later.csv"
+    path.write_text("game,million_frames,run1,runner\nPong,1,1.0,fast\n")
+    assert dopamine.read_later(path)["pong"].returns.tolist() == [[1.0]]
+
+
+@pytest.mark.parametrize("millions", [1, 3])
+def test_the_figure_has_the_later_set_as_far_as_both_go(tmp_path, monkeypatch, millions):
     folder = laid_beside(tmp_path / "runs", games=("asterix", "pong"))
-    runs, _ = dopamine.read_runs([folder])
-    later = dopamine.read_later(later_table(tmp_path, 1.0, millions=1))
-    figure = dopamine.draw(dopamine.compare(runs), runs, later)
+    drawn, draw = [], dopamine.draw
+    monkeypatch.setattr(dopamine, "draw", lambda *given: drawn.append(draw(*given)) or drawn[-1])
+    later = ["--later", str(later_table(tmp_path, 1.0, millions=millions))]
+    for given in (later, []):
+        assert dopamine.main([str(folder), *given, "--out", str(tmp_path / "out")]) == 0
+    figure, without = drawn
     dotted = [[line for line in panel.lines if line.get_linestyle() == ":"] for panel in figure.axes]
     assert [len(lines) for lines in dotted] == [0, 1]
-    published = reference.dopamine_curve("pong").returns[:, :1]
-    assert dotted[1][0].get_xydata() == pytest.approx(np.array([[1.0, published.mean() + 1.0]]))
-    (legend,) = figure.legends
-    assert "Dopamine's, later" in {text.get_text() for text in legend.get_texts()}
+    published = reference.dopamine_curve("pong").returns[:, : min(millions, 2)].mean(axis=0)
+    assert dotted[1][0].get_xdata().tolist() == list(range(1, len(published) + 1))
+    assert dotted[1][0].get_ydata() == pytest.approx(published + 1.0)
+    labels = [{text.get_text() for text in one.legends[0].get_texts()} for one in (figure, without)]
+    assert labels[0] - labels[1] == {"Dopamine's, later"}
 
 
 def test_a_written_run_with_a_gap_is_refused(tmp_path, capsys):
