@@ -184,6 +184,13 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     return sorted(runs, key=lambda run: (run.game, run.seed)), notes
 
 
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
+
+
 def _written(path: Path) -> list[Run]:
     """The runs that `write` has written.
 
@@ -194,9 +201,7 @@ def _written(path: Path) -> list[Run]:
         if a run lacks one.
     """
     try:
-        rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-    except OSError as error:
-        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
+        rows = list(csv.DictReader(_content(path).decode("utf-8").splitlines()))
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"'{path}' is no table of runs: {error}") from error
     if not rows:
@@ -433,9 +438,7 @@ def read_later(path: Path) -> dict[str, reference.Curve]:
         it lacks a million.
     """
     try:
-        table = pl.read_csv(path.read_bytes(), infer_schema_length=None)
-    except OSError as error:
-        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
+        table = pl.read_csv(_content(path), infer_schema_length=None)
     except pl.exceptions.PolarsError as error:
         raise UserError(f"'{path}' is no table of curves: {str(error).splitlines()[0]}") from error
     for column in ("game", "million_frames", "run1"):

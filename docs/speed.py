@@ -29,8 +29,7 @@ DOPAMINE = DOCS.parent / "results" / "dopamine"
 OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
 """Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
 GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
-UPDATE_COMMIT, BIAS_COMMIT = "c738743", "c0ffa6d"
-"""Of updates; with the second a bias is added to a product, not copied before it."""
+UPDATE_COMMIT = "c738743"
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
 FIGURE_RUNS = 9
@@ -355,14 +354,12 @@ def penalty() -> str:
     return table(["runs", "TF32", "commit", "`dqn`, µs", "`gram` / `dqn`"], lines, (1, 2))
 
 
-def dearer(runs: int) -> dict[str, float]:
-    """By how many percent an update with `gram` takes longer than one with `dqn`, by commit, the newest first."""
-    found = {one["commit"]: 100 * (float(one["ratio"]) - 1) for one in reversed(rows("bias-h200", runs=runs))}
-    earlier = {NOW: form("gram")} if runs == 1 else {}
-    earlier[UPDATE_COMMIT] = pair("update-h200", commit=UPDATE_COMMIT, runs=runs)
-    for commit, one in earlier.items():
-        found[commit] = 100 * statistics.median(gram / dqn - 1 for dqn, gram in zip(*one, strict=True))
-    return found
+def dearer(runs: int) -> list[float]:
+    """By how many percent an update with `gram` takes longer than one with `dqn`, the newest measurement first."""
+    newer = [float(one["ratio"]) for one in reversed(rows("bias-h200", runs=runs))]
+    older = [*([form("gram")] if runs == 1 else []), pair("update-h200", commit=UPDATE_COMMIT, runs=runs)]
+    medians = [statistics.median(gram / dqn for dqn, gram in zip(*found, strict=True)) for found in older]
+    return [100 * (ratio - 1) for ratio in (*newer, *medians)]
 
 
 def forms() -> str:
@@ -629,7 +626,7 @@ def learned() -> str:
 
 def aims() -> str:
     """Every aim, and what is reached."""
-    (single, *earlier), (many, *_) = (list(dearer(runs).values()) for runs in (1, 12))
+    (single, *earlier), (many, *_) = (dearer(runs) for runs in (1, 12))
     nine = statistics.median(
         rate(one) for one in rows("nine-h200", sweep="runs", contestant="gramian", runs=FIGURE_RUNS)
     )

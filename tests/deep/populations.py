@@ -4,6 +4,7 @@ import torch
 
 from gramian.deep.arms import Arm
 from gramian.deep.batch import Batch
+from gramian.deep.learner import Learner
 from gramian.deep.networks import NetworkSpec
 
 SPECS = {
@@ -46,3 +47,15 @@ def batch_of(spec, seeds, number=0, size=6, actions=None, scale=1.0, device="cpu
     counts = actions or [spec.actions] * len(seeds)
     runs = [run_batch(spec, seed, number, size, count, scale) for seed, count in zip(seeds, counts, strict=True)]
     return Batch(*(torch.stack(field).to(device) for field in zip(*runs, strict=True)))
+
+
+def alone_and_among_others(spec, config, arms, updates, size):
+    """Parameters of each arm's run after some updates: trained by itself, and in a population with the others."""
+    seeds = list(range(len(arms)))
+    together = Learner(spec, config, seeds, arms)
+    alone = [Learner(spec, config, [seed], [arm]) for seed, arm in zip(seeds, arms, strict=True)]
+    for number in range(updates):
+        together.update(batch_of(spec, seeds, number, size))
+        for seed, one in enumerate(alone):
+            one.update(batch_of(spec, [seed], number, size))
+    return [(one.state.online[0], row) for one, row in zip(alone, together.state.online, strict=True)]

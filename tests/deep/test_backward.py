@@ -9,7 +9,7 @@ import torch
 from gramian.deep.arms import Arm
 from gramian.deep.learner import Learner, LearnerConfig, update
 from gramian.deep.networks import NetworkSpec
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
+from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of
 
 ATARI = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
 CONFIGS = {
@@ -62,16 +62,9 @@ def test_float32_differs_by_rounding_alone():
 
 @pytest.mark.parametrize("kind", ["mlp", "minatar", "nature", "dopamine"])
 def test_a_run_is_updated_to_the_same_bits_alone_and_among_others(kind):
-    spec, seeds = SPECS[kind], list(range(len(EVERY_ARM)))
-    together = Learner(spec, LearnerConfig(), seeds, EVERY_ARM)
-    alone = [Learner(spec, LearnerConfig(), [seed], [arm]) for seed, arm in zip(seeds, EVERY_ARM, strict=True)]
-    for number in range(3):
-        # Sixteen samples: whoever is first or second, what he sees begins at a multiple of 64 bytes.
-        together.update(batch_of(spec, seeds, number, size=16))
-        for seed, one in enumerate(alone):
-            one.update(batch_of(spec, [seed], number, size=16))
-    for seed, one in enumerate(alone):
-        assert torch.equal(one.state.online[0], together.state.online[seed])
+    # Sixteen samples: whoever is first or second, what he sees begins at a multiple of 64 bytes.
+    for alone, among_others in alone_and_among_others(SPECS[kind], LearnerConfig(), EVERY_ARM, updates=3, size=16):
+        assert torch.equal(alone, among_others)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 32])
@@ -113,15 +106,9 @@ def test_halves_give_the_same_bits_whatever_number_of_threads_torch_has(threads)
 
 
 def test_a_run_of_atari_s_full_network_is_updated_to_the_same_bits_alone_and_among_others():
-    arms, seeds = [Arm("dqn"), Arm("gram", 0.1), Arm("decor", 0.1)], [0, 1, 2]
-    together = Learner(ATARI, LearnerConfig(), seeds, arms)
-    alone = [Learner(ATARI, LearnerConfig(), [seed], [arm]) for seed, arm in zip(seeds, arms, strict=True)]
-    for number in range(2):
-        together.update(batch_of(ATARI, seeds, number, size=32))
-        for seed, one in enumerate(alone):
-            one.update(batch_of(ATARI, [seed], number, size=32))
-    for seed, one in enumerate(alone):
-        assert torch.equal(one.state.online[0], together.state.online[seed])
+    arms = [Arm("dqn"), Arm("gram", 0.1), Arm("decor", 0.1)]
+    for alone, among_others in alone_and_among_others(ATARI, LearnerConfig(), arms, updates=2, size=32):
+        assert torch.equal(alone, among_others)
 
 
 def test_the_tasks_of_an_update_go_through_a_method_that_a_profile_can_watch(monkeypatch):

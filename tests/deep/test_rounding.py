@@ -15,7 +15,7 @@ from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec, by_run, convolutions, forward
 from gramian.deep.rounding import RoundedUpdate, caution
 from gramian.deep.trainer import Trainer, make_environments
-from tests.deep.populations import EVERY_ARM, SPECS, batch_of
+from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of
 from tests.deep.test_pipeline import short, trained
 
 KINDS = ("nature", "dopamine")
@@ -173,15 +173,8 @@ def test_rounded_updates_give_the_same_bits_whatever_number_of_threads_torch_has
 
 
 def test_a_rounded_run_has_the_same_bits_alone_and_among_others():
-    spec, arms, seeds = ATARI["nature"], ARMS[:2], [0, 1]
-    together = Learner(spec, ROUNDED, seeds, arms)
-    alone = [Learner(spec, ROUNDED, [seed], [arm]) for seed, arm in zip(seeds, arms, strict=True)]
-    for number in range(2):
-        together.update(batch_of(spec, seeds, number, size=32))
-        for seed, one in enumerate(alone):
-            one.update(batch_of(spec, [seed], number, size=32))
-    for seed, one in enumerate(alone):
-        assert torch.equal(one.state.online[0], together.state.online[seed])
+    for alone, among_others in alone_and_among_others(ATARI["nature"], ROUNDED, ARMS[:2], updates=2, size=32):
+        assert torch.equal(alone, among_others)
 
 
 def test_a_target_network_that_is_copied_or_loaded_is_rounded_anew():
