@@ -195,20 +195,20 @@ def test_one_environment_is_no_plural(capsys, count, words):
 
 
 @pytest.mark.parametrize(("game", "asked", "words"), [
-    ("pong", [], "(eager), replay"), ("pong", ["--bf16", "True"], "(eager, bfloat16), replay"),
-    ("cartpole", ["--bf16", "True"], "(eager), replay"),
+    ("pong", "", "(eager), replay"), ("pong", "bf16", "(eager, bfloat16), replay"),
+    ("cartpole", "bf16", "(eager), replay"), ("pong", "sequential", "(eager, sequential), replay"),
 ])  # fmt: skip
-def test_products_are_rounded_where_it_is_asked_for_and_possible(monkeypatch, capsys, game, asked, words):
+def test_what_is_asked_for_is_measured_and_named_where_it_is_possible(monkeypatch, capsys, game, asked, words):
     measured = []
 
     def measure(config, *_arguments, **_named):
-        measured.append(config.settings.bf16)
+        measured.append(config.settings)
         return bench.Speed(1.0, 1.0, {}, {"act": 1.0}, {})
 
     monkeypatch.setattr(bench_command, "measure", measure)
-    assert main(["bench", game, "--device", "cpu", *asked]) == 0
+    assert main(["bench", game, "--device", "cpu", *([f"--{asked}", "True"] if asked else [])]) == 0
     assert words in capsys.readouterr().out
-    assert measured == [bool(asked)]
+    assert [name for name in ("bf16", "sequential") if getattr(measured[0], name)] == ([asked] if asked else [])
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):

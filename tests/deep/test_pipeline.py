@@ -25,9 +25,10 @@ GAMES = [("minatar/breakout", "minatar"), ("breakout", "author")]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
-def config(envs_per_run=1, game="minatar/breakout", preset="minatar"):
+def config(envs_per_run=1, game="minatar/breakout", preset="minatar", sequential=False):
     settings = replace(
         load_preset(preset),
+        sequential=sequential,
         frames=400 if preset == "minatar" else 1600,
         prefill_agent_steps=100,
         replay_capacity=150,
@@ -38,8 +39,8 @@ def config(envs_per_run=1, game="minatar/breakout", preset="minatar"):
     return Config(preset, settings, population([game], [Arm("dqn"), Arm("gram", 0.1)], [0, 1]))
 
 
-def short(game, preset):
-    settings = config(game=game, preset=preset)
+def short(game, preset, sequential=False):
+    settings = config(game=game, preset=preset, sequential=sequential)
     if preset != "author":
         return settings
     # Atari's network is large: two runs, and few steps
@@ -66,9 +67,10 @@ def divided(settings):
     )
 
 
+@pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize(("game", "preset"), GAMES)
-def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset):
-    settings = short(game, preset)
+def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset, sequential):
+    settings = short(game, preset, sequential)
     whole, episodes = trained(settings)
     parts, same = trained(settings, divided(settings))
     assert same == episodes
@@ -124,11 +126,12 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
     assert trainer.environments._groups[0].engine._players == []  # the emulators are gone nevertheless
 
 
-def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way():
-    settings = config()
+@pytest.mark.parametrize("sequential", [False, True])
+def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way(sequential):
+    settings = config(sequential=sequential)
     whole, _ = trained(settings)
     first = Trainer(settings, divided(settings), dtype=torch.float64)
-    for _ in range(250):
+    for _ in range(252):  # an update has just fallen due
         first.step()
     state, runs = first.state(), list(first.run_states())
     segments = [part for _, _, part in first.segments(None)]
@@ -145,9 +148,11 @@ def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_u
 @needs_cuda
 @pytest.mark.parametrize("replay_device", ["cuda", "cpu"])
 @pytest.mark.parametrize("envs_per_run", [1, 3, 8])  # with 8 two updates are due in a step
-@pytest.mark.parametrize("execution", ["eager", "graphed", "compiled"])
-def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, envs_per_run, replay_device):
-    settings = config(envs_per_run)
+@pytest.mark.parametrize(
+    ("execution", "sequential"), [("eager", False), ("graphed", False), ("compiled", False), ("graphed", True)]
+)
+def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, sequential, envs_per_run, replay_device):
+    settings = config(envs_per_run, sequential=sequential)
     on_host, episodes = trained(settings)
     on_device, same = trained(
         settings, divided(settings), device="cuda", replay_device=replay_device, execution=execution
@@ -215,8 +220,13 @@ def test_the_host_s_actors_choose_as_the_learner_does(epsilon):
         assert np.array_equal(pipeline.act(epsilon, step), expected.numpy())
 
 
-def test_the_actors_get_the_weights_of_one_update_when_the_next_one_begins():
-    settings = config()
+@pytest.mark.parametrize(
+    # Updates fall due by steps 104, 108, …; they begin in the steps 105, 109, … once these have acted, or before.
+    ("sequential", "expected"),
+    [(False, [0] * 109 + [1] * 4 + [2] * 4 + [3] * 4), (True, [0] * 104 + [1] * 4 + [2] * 4 + [3] * 4)],
+)
+def test_the_actors_get_the_weights_of_an_update_when_the_next_one_begins_or_at_once(sequential, expected):
+    settings = config(sequential=sequential)
     trainer = Trainer(settings, make_environments(settings))
     after = [trainer.learner.state.online.clone()]  # the weights after so many updates
     used = []
@@ -232,8 +242,6 @@ def test_the_actors_get_the_weights_of_one_update_when_the_next_one_begins():
         if trainer.updates == len(after):  # and `learner` waits until the last one is done
             after.append(trainer.learner.state.online.clone())
     assert not any(torch.equal(one, other) for one, other in pairwise(after))
-    # Updates fall due by steps 104, 108, …; they begin in the steps 105, 109, … once these have acted.
-    expected = [0] * 109 + [1] * 4 + [2] * 4 + [3] * 4
     for weights, updates in zip(used, expected, strict=False):
         assert torch.equal(weights, after[updates])
     trainer.close()

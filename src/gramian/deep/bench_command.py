@@ -54,6 +54,8 @@ class BenchOptions:
     """Whether a GPU may round products to TF32; the default is the preset's."""
     bf16: bool | None = None
     """Whether a CPU may round Atari's products to bfloat16; the default is the preset's."""
+    sequential: bool | None = None
+    """Whether the actors wait for the learner; the default is the preset's."""
     torch_threads: int = 1
     """Threads of torch on the CPU."""
     patience_us: int | None = None
@@ -89,9 +91,10 @@ def bench_command(options: BenchOptions) -> int:
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     if device.type == "cpu" and game.kind == "atari" and settings.bf16:
         rounding = ", bfloat16"
+    order = ", sequential" if settings.sequential else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
-        f"on {device} ({execution}{rounding}), replay on {replay_device}{awake}, torch {torch.__version__}"
+        f"on {device} ({execution}{rounding}{order}), replay on {replay_device}{awake}, torch {torch.__version__}"
     )
     speed = measure(
         config,
@@ -137,6 +140,7 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
         prefill_agent_steps=max(preset.prefill_agent_steps, least),
         tf32=preset.tf32 if options.tf32 is None else options.tf32,
         bf16=preset.bf16 if options.bf16 is None else options.bf16,
+        sequential=preset.sequential if options.sequential is None else options.sequential,
     )
 
 

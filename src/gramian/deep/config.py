@@ -80,6 +80,9 @@ class Settings:
     """Agent steps between two updates."""
     target_period_agent_steps: int = 10_000
     """Agent steps between two copies to the target network: a multiple of the update period."""
+    sequential: bool = False
+    """Act, store and learn one after the other, which takes longer. Otherwise the actors go on while the learner is at
+    work, with weights that lack its newest update, at some steps the two newest."""
 
     epsilon_initial: float = 1.0
     """Share of random actions when the prefill is over."""

@@ -14,6 +14,9 @@ newest updates at the first of them and the newest one at the other three, where
 other would lack none. Nothing else is different, and on the host the same happens in the same order: a run is the same
 run everywhere.
 
+With the setting ``sequential`` a step begins with what is due instead, `draw`, `learn` and `hand_over`, and acts with
+weights that lack nothing.
+
 The runs may be divided into parts that act one after the other, so that the environments of one part play while the
 actors of another look. No number depends on it: a part acts as soon as its own environments are done, with the weights
 that it would have had later.
@@ -196,6 +199,10 @@ class Pipeline(ABC):
         """Update the online weights on the batch drawn."""
 
     @abstractmethod
+    def hand_over(self) -> None:
+        """Hand the actors the newest weights, those of an update under way included."""
+
+    @abstractmethod
     def _observe(self, part: int) -> None:
         """Take the part's transition in from the host, and all of them if it is the last."""
 
@@ -303,8 +310,7 @@ class HostPipeline(Pipeline):
         # The learner may still be at work on the other batch.
         self._batch, self._next_batch = self._next_batch, self._batch
         self.replay.sample(self.seeds, self.updates, self.batch_size, out=self._batch)
-        self.settle()
-        self.acting.copy_(self.learner.state.online)
+        self.hand_over()
 
     def learn(self) -> None:
         """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
@@ -317,6 +323,11 @@ class HostPipeline(Pipeline):
         # Tasks begin in the order in which they are given: both threads are at work on the first run that is not done.
         for run in self._halved:
             self._learning += [self._threads.submit(task) for task in run.tasks(batch, number)]
+
+    def hand_over(self) -> None:
+        """See :meth:`Pipeline.hand_over`."""
+        self.settle()
+        self.acting.copy_(self.learner.state.online)
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
@@ -447,15 +458,15 @@ class DevicePipeline(Pipeline):
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
-        self._actors.wait_event(self._learned)
         if self._drawn_batch is not None:
-            self.acting.copy_(self.learner.state.online)
+            self.hand_over()
             # Where several updates are due in one step, the copy of the last batch may still be on its way.
             self._drawn.synchronize()
             self.replay.sample(self.seeds, self.learner.updates, self.batch_size, out=self._drawn_batch)
             for place, drawn in zip(self._batch, self._drawn_batch, strict=True):
                 place.copy_(drawn, non_blocking=True)
         else:
+            self._actors.wait_event(self._learned)
             self._run("draw", self._draw, (self.acting,))
         self._drawn.record(self._actors)
 
@@ -466,6 +477,11 @@ class DevicePipeline(Pipeline):
             self._run("learn", self._learn, self.learner.state)
             self.learner.count_update()
             self._learned.record(self._learner)
+
+    def hand_over(self) -> None:
+        """See :meth:`Pipeline.hand_over`. Only begins it."""
+        self._actors.wait_event(self._learned)
+        self.acting.copy_(self.learner.state.online)
 
     @property
     def updates(self) -> int:

@@ -366,16 +366,19 @@ class Trainer:
         """One step of everything: what came of it, and the rewards as the learner sees them."""
         settings, environments = self.config.settings, self.environments
         parts = len(environments.parts)
+        if settings.sequential:
+            self._learn()
         for part in range(parts):
             if part not in self._under_way:
                 self._act(part)
-        self._learn()
+        if not settings.sequential:
+            self._learn()
         after = self.agent_steps + settings.envs_per_run
         for part in range(parts):
             outcome = environments.recv(part)
             self._observe(part, outcome)
             # While the last part still plays, those before it go on to the next step.
-            if part < parts - 1 and after < self.config.agent_steps:
+            if part < parts - 1 and after < self.config.agent_steps and not settings.sequential:
                 self._act(part, ahead=1)
         self.agent_steps = after
         if self.done:  # no step comes after it
@@ -412,6 +415,8 @@ class Trainer:
         for _ in range(due):
             self.pipeline.draw()
             self.pipeline.learn()
+        if due and self.config.settings.sequential:
+            self.pipeline.hand_over()
 
     def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
         episodes = [
