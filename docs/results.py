@@ -1,6 +1,6 @@
 """Writes the tables of ``docs/results.md`` and ``docs/results-details.md`` into them, from the tables in ``results``.
 
-Run it as ``python docs/results.py`` after a result has changed. In a page a table stands between two comments with its
+Run it as ``python -m docs.results`` after a result has changed. In a page a table stands between two comments with its
 name; the text around them is not touched. Of a study that has not been run, its table says so.
 ``--minatar FOLDER`` and ``--atari FOLDER`` take what the page needs of a report of that study first: its tables, and
 its figures in 256 colours.
@@ -26,6 +26,7 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
+from benchmarks.dopamine import interval, read_later, read_runs, shown, welch
 from gramian.csv_tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
@@ -995,6 +996,60 @@ def dopamine() -> str:
     return path.read_text(encoding="utf-8") + (f"\n{picture}" if picture.startswith("!") else "")
 
 
+def breakout() -> str:
+    """Breakout's first three million frames: Dopamine's two sets of runs, ours, and ours with actors that wait."""
+    folder = RESULTS / "dopamine"
+    for path in (folder / "dopamine-runs.csv", folder / "later-runs.csv", folder / "sequential" / "dopamine-runs.csv"):
+        if not path.exists():
+            return awaited(path)
+    published = reference.dopamine_curve("breakout")
+    assert published is not None
+    millions = 3
+    theirs = [curve.returns[:, :millions] for curve in (published, read_later(folder / "later-runs.csv")["breakout"])]
+    ours, waiting = (
+        {
+            run.seed: [one.mean_return for one in run.iterations[:millions]]
+            for run in read_runs([place])[0]
+            if run.game == "breakout"
+        }
+        for place in (folder, folder / "sequential")
+    )
+    both, own = np.concatenate(theirs), np.array(list(ours.values()))
+    first, second = (np.array([ours[seed] for seed in seeds]) for seeds in (range(5), range(5, 10)))
+    sets = {
+        "Dopamine's first": theirs[0],
+        "Dopamine's later": theirs[1],
+        "ours, seeds 0 to 4": first,
+        "ours, seeds 5 to 9": second,
+        "ours, all ten": own,
+        "ours, `sequential`": np.array(list(waiting.values())),
+    }
+
+    def less(values: Array, others: Array) -> str:
+        value, low, high = welch(values, others)
+        text = shown(value, low, high)
+        return f"**{text}**" if low > 0 or high < 0 else text
+
+    lines = [
+        [
+            name,
+            str(len(values)),
+            *(shown(*interval(values[:, million])) for million in range(millions)),
+            less(values[:, -1], both[:, -1]) if name.startswith("ours") else "–",
+            less(values[:, -1], own[:, -1]) if "sequential" in name else "–",
+        ]
+        for name, values in sets.items()
+    ]
+    names = ["runs of Breakout", "how many", "first million", "second", "third", "third, less Dopamine's ten"]
+    return table([*names, "less our ten"], lines)
+
+
+def copied(name: str) -> str:
+    """A table as a benchmark has written it into a folder with its name."""
+    path = RESULTS / name / f"{name}.md"
+    return path.read_text(encoding="utf-8") if path.exists() else awaited(path)
+
+
 def starts() -> str:
     """Random play in games that begin in two ways."""
     paths = [RESULTS / "starts" / name / "starts.md" for name in ("seaquest", "others")]
@@ -1008,6 +1063,9 @@ def tables() -> dict[str, Callable[[], str]]:
     """Every table of the pages by its name."""
     made: dict[str, Callable[[], str]] = {
         "dopamine": dopamine,
+        "breakout": breakout,
+        "delay": lambda: copied("delay"),
+        "emulators": lambda: copied("emulators"),
         "starts": starts,
         "minatar-chosen": lambda: chosen("minatar"),
         "minatar-chance": lambda: against("minatar", "gram", ["decor"]),

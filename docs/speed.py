@@ -29,7 +29,8 @@ DOPAMINE = DOCS.parent / "results" / "dopamine"
 OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
 """Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
 GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
-UPDATE_COMMIT = "c738743"
+UPDATE_COMMIT, SINGLE_COMMIT = "c738743", "a8c2680"
+"""Commits of measurements of updates; of the second with one run alone."""
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
 FIGURE_RUNS = 9
@@ -47,6 +48,7 @@ RUNS_OF = {
     "breakout-h200": {1: 5},
     "three-h200": {3: 15},
     "ten-h200": {2: 10},
+    "sequential-h200": {1: 5},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
@@ -338,6 +340,9 @@ def penalty() -> str:
     """What an update costs with the penalty."""
     lines = []
     for runs in (12, 1):
+        if runs == 1:
+            newest = pair("update-h200", commit=SINGLE_COMMIT, runs=1)
+            lines.append(["1", "yes", SINGLE_COMMIT, whole(statistics.median(newest[0])), ratio(newest)])
         lines += [
             [str(runs), one["tf32"], one["commit"], whole(one["dqn_us"]), ranged(one, "ratio")]
             for one in reversed(rows("bias-h200", runs=runs))
@@ -356,10 +361,16 @@ def penalty() -> str:
 
 def dearer(runs: int) -> list[float]:
     """By how many percent an update with `gram` takes longer than one with `dqn`, the newest measurement first."""
-    newer = [float(one["ratio"]) for one in reversed(rows("bias-h200", runs=runs))]
-    older = [*([form("gram")] if runs == 1 else []), pair("update-h200", commit=UPDATE_COMMIT, runs=runs)]
-    medians = [statistics.median(gram / dqn for dqn, gram in zip(*found, strict=True)) for found in older]
-    return [100 * (ratio - 1) for ratio in (*newer, *medians)]
+    printed = [float(one["ratio"]) for one in reversed(rows("bias-h200", runs=runs))]
+    newer, older = [], [pair("update-h200", commit=UPDATE_COMMIT, runs=runs)]
+    if runs == 1:
+        newer, older = [pair("update-h200", commit=SINGLE_COMMIT, runs=1)], [form("gram"), *older]
+    return [100 * (ratio - 1) for ratio in (*map(median_ratio, newer), *printed, *map(median_ratio, older))]
+
+
+def median_ratio(found: Pair) -> float:
+    """Median of the ratios."""
+    return statistics.median(gram / dqn for dqn, gram in zip(*found, strict=True))
 
 
 def forms() -> str:
@@ -655,8 +666,8 @@ def aims() -> str:
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
-            f"[12 runs: {-many:.1f} % cheaper; one run: {single:.1f} %](#what-the-penalty-costs), missed, and "
-            f"{min(earlier):.1f} to {max(earlier):.1f} % when it was measured before",
+            f"[12 runs: {-many:.1f} % cheaper; one run: {single:.1f} %](#what-the-penalty-costs), and "
+            f"{min(earlier):.1f} to {max(earlier):.1f} % in {len(earlier)} measurements before",
         ),
         (
             "first update at most 20 s after the start, compiled before",

@@ -48,6 +48,47 @@ def write_scores(results, study="minatar", games=("minatar/breakout", "minatar/f
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
 
 
+def breakout_runs(results, returns, folder=""):
+    """Runs of Breakout by seed, with a mean return for each million."""
+    header = "game,seed,state,commit,device,million_frames,end_frames,episodes,mean_return"
+    lines = [
+        f"breakout,{seed},done,abc,GPU,{million},{million}000000,9,{value}"
+        for seed, values in returns.items()
+        for million, value in enumerate(values, start=1)
+    ]
+    place = results.RESULTS / "dopamine" / folder
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "dopamine-runs.csv").write_text("\n".join([header, *lines]) + "\n")
+
+
+def test_breakout_s_third_million_is_compared_with_both_sets_of_dopamine_s_and_with_our_own(results):
+    breakout_runs(results, {seed: [1.0, 5.0, 10.0 + seed, 99.0] for seed in range(10)})
+    assert results.breakout().startswith(results.AWAITED)
+    breakout_runs(results, {seed: [2.0, 6.0, 20.0 + seed] for seed in (10, 11)}, "sequential")
+    later = ["breakout,1,1.0,3.0", "breakout,2,5.0,7.0", "breakout,3,14.0,16.0"]
+    text = "\n".join(["game,million_frames,run1,run2", *later]) + "\n"
+    (results.RESULTS / "dopamine" / "later-runs.csv").write_text(text)
+    found = {cells[0]: cells[1:] for cells in map(split, results.breakout().splitlines()[2:])}
+    assert found["Dopamine's later"][:2] == ["2", "2.00 [−10.7, 14.7]"]
+    assert found["ours, seeds 0 to 4"][3].startswith("12.0 [")
+    assert found["ours, seeds 5 to 9"][3].startswith("17.0 [")
+    assert found["ours, all ten"][0] == "10"
+    first = results.reference.dopamine_curve("breakout").returns[:, 2]
+    both = np.array([*first, 14.0, 16.0])
+    waiting = np.array([30.0, 31.0])
+    for name, values in (("ours, all ten", np.arange(10.0, 20.0)), ("ours, `sequential`", waiting)):
+        value, low, high = results.welch(values, both)
+        assert found[name][4].strip("*") == results.shown(value, low, high)
+        assert found[name][4].startswith("**") == (low > 0 or high < 0)
+    own = results.welch(waiting, np.arange(10.0, 20.0))
+    assert found["ours, `sequential`"][5] == f"**{results.shown(*own)}**"
+    assert found["Dopamine's first"][4:] == ["–", "–"]
+
+
+def split(line):
+    return [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
 def test_a_table_without_results_says_what_it_awaits(results, capsys):
     before = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     results.main()
