@@ -21,9 +21,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
 from benchmarks.dopamine import interval, present, shown, welch, write_csv
@@ -31,14 +32,11 @@ from gramian.deep.arms import Arm
 from gramian.deep.commands import PRESET_FOR
 from gramian.deep.config import Config, load_preset, population
 from gramian.deep.games import find_game
-from gramian.deep.pipeline import Pipeline
+from gramian.deep.pipeline import HostPipeline
 from gramian.deep.trainer import Trainer, make_environments
 from gramian.errors import UserError
 from gramian.files import output_folder
 from gramian.report import reference
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 OWN_LAG = 1
 """Of the engine."""
@@ -88,8 +86,8 @@ class Row:
     area_change_high: float
 
 
-def lagging(pipeline: Pipeline, lag: int) -> Callable[[], None]:
-    """A `Pipeline.hand_over` that hands over weights from before so many updates, or the first ones."""
+def lagging(pipeline: HostPipeline, lag: int) -> Callable[[], None]:
+    """A `HostPipeline.hand_over` that hands over weights from before so many updates, or the first ones."""
     hand_over = pipeline.hand_over
     weights: deque[Tensor] = deque(maxlen=lag)  # the newest of these lacks an update, as the engine's own actors do
 
@@ -110,22 +108,25 @@ def train(game: str, lag: int, seeds: int, frames: int, report: Callable[[int], 
     trainer = Trainer(config, make_environments(config))
     try:
         if lag > OWN_LAG:
+            assert isinstance(trainer.pipeline, HostPipeline)
             trainer.pipeline.hand_over = lagging(trainer.pipeline, lag)  # type: ignore[method-assign]
         for part in range(PARTS):
             while PARTS * trainer.agent_steps < (part + 1) * config.agent_steps:
                 for episode in trainer.step():
                     ended[episode.run][part].append(episode.raw_return)
+            for seed, parts in enumerate(ended):
+                if not parts[part]:
+                    raise UserError(
+                        f"no {game} ended in a fifth of {frames:,} frames with seed {seed}; give more --frames"
+                    )
             report(part + 1)
     finally:
         trainer.close()
-    return [_run(game, lag, seed, frames, parts) for seed, parts in enumerate(ended)]
-
-
-def _run(game: str, lag: int, seed: int, frames: int, parts: Sequence[Sequence[float]]) -> Run:
-    if not all(parts):
-        raise UserError(f"no {game} ended in a fifth of {frames:,} frames with seed {seed}; give more --frames")
-    means = [float(np.mean(part)) for part in parts]
-    return Run(game, lag, seed, frames, sum(map(len, parts)), float(np.mean(means)), means[-1])
+    means = [[float(np.mean(part)) for part in parts] for parts in ended]
+    return [
+        Run(game, lag, seed, frames, sum(map(len, ended[seed])), float(np.mean(own)), own[-1])
+        for seed, own in enumerate(means)
+    ]
 
 
 def read(path: Path) -> list[Run]:
@@ -134,19 +135,30 @@ def read(path: Path) -> list[Run]:
     Raises
     ------
     UserError
-        If the file is no table of runs.
+        If the file is no table of runs, or has one of them twice.
     """
     if not path.exists():
         return []
     kinds = {field.name: field.type for field in fields(Run)}
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            return [
+            runs = [
                 Run(**{name: kind(row[name]) for name, kind in kinds.items()})  # type: ignore[operator]
                 for row in csv.DictReader(file)
             ]
     except (OSError, UnicodeDecodeError, csv.Error, KeyError, ValueError, TypeError) as error:
         raise UserError(f"'{path}' is no table of runs ({error}); take it away to begin anew") from error
+    for run in runs:
+        if not math.isfinite(run.area) or not math.isfinite(run.final):
+            raise UserError(f"'{path}' has a return that is no number, of {_words(run)}; take its line away")
+    if len({run.place for run in runs}) < len(runs):
+        twice = next(run for run in runs if sum(run.place == other.place for other in runs) > 1)
+        raise UserError(f"'{path}' has {_words(twice)} twice; leave one of its lines")
+    return runs
+
+
+def _words(run: Run) -> str:
+    return f"{run.game}, lag {run.lag}, seed {run.seed}, {run.frames:,} frames"
 
 
 def compare(runs: Iterable[Run], lags: Sequence[int], games: Sequence[str]) -> list[Row]:
@@ -222,6 +234,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--frames", type=whole(1000, 10**9), default=300_000, help="of each run")
     parser.add_argument("--out", type=new_folder, required=True, metavar="FOLDER", help="write runs and tables into it")
     options = parser.parse_args(arguments)
+    torch.set_num_threads(1)  # as gramian train does
     try:
         for name in (*FILES, RUNS_FILE):
             check_file(options.out / name)

@@ -4,17 +4,19 @@ Dopamine's public curves were made with atari-py, an older emulator. Here one of
 plays, frame by frame with the same buttons pressed, those that stuck among them, and shows it as Dopamine does: the
 brighter of the last two of four grey screens, shrunk by OpenCV. The table counts the agent steps at which something
 differs, the pictures that nobody sees, at the ends of games, left aside. An older emulator does not begin every game
-alike, and ours does (`benchmarks.starts`); the games that begin with the same 128 bytes of memory are compared.
+alike, and ours does (`benchmarks.starts`); the games that begin with the same 128 bytes of memory are compared. Both
+have our cartridge. Where that of the older one is another, a second row lays it beside ours, both in the older one.
 
     pip install --no-deps --target older/0.2.6 atari-py==0.2.6
     python -m benchmarks.emulators older/0.2.6 --games breakout pong --steps 30000 --out FOLDER
 
-pip builds the library, with a C++ compiler and CMake. Its own cartridges are not used. In Breakout a player follows the
+pip builds the library, with a C++ compiler and CMake. In Breakout a player follows the
 ball, apart from one step in ten, so that games are long; elsewhere it plays at random.
 """
 
 import ctypes
 import math
+import random
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +66,7 @@ class Row:
 
 
 class Recorded(Console):
-    """A console that writes down what was pressed, frame by frame, whatever was asked for."""
+    """Our console, which writes down what was pressed, frame by frame, whatever was asked for."""
 
     def __init__(self, game: str) -> None:
         super().__init__(game, frame_skip=FRAME_SKIP, sticky_probability=STICKY_PROBABILITY)
@@ -74,6 +76,15 @@ class Recorded(Console):
         reward = super()._press(action)
         self.pressed.append(int(self._before.value))
         return reward
+
+    def begin(self, seed: int, out: NDArray[np.uint8]) -> None:
+        """Begin a game."""
+        self.start(seed, 0, out)
+
+    def play(self, action: int, out: NDArray[np.uint8]) -> tuple[float, bool]:
+        """Hold an action for a frame skip."""
+        self.pressed.clear()
+        return self.act(action, out)
 
     @property
     def memory(self) -> NDArray[np.uint8]:
@@ -100,14 +111,19 @@ class Older:
             ("act", [handle, number], number),
             ("game_over", [handle], ctypes.c_bool),
             ("lives", [handle], number),
+            ("getMinimalActionSize", [handle], number),
+            ("getMinimalActionSet", [handle, handle], None),
             ("getRAM", [handle, handle], None),
             ("getScreenGrayscale", [handle, handle], None),
         ):
-            function = getattr(self._ale, name)
+            try:
+                function = getattr(self._ale, name)
+            except AttributeError as error:
+                raise UserError(f"'{library}' is no library of an emulator: it has no {name}") from error
             function.argtypes, function.restype = arguments, result
         self._ale.setLoggerMode(2)  # errors alone
         self._console = self._ale.ALE_new()
-        self._ale.setInt(self._console, b"random_seed", 0)
+        self._ale.setInt(self._console, b"random_seed", 1)  # 0 would be the time of day
         self._ale.setFloat(self._console, b"repeat_action_probability", 0.0)
         self._ale.loadROM(self._console, str(cartridge).encode())
         self._screens = np.zeros((2, *SCREEN), np.uint8)
@@ -132,6 +148,13 @@ class Older:
         return float(reward), False, self._picture()
 
     @property
+    def buttons(self) -> list[int]:
+        """What the game responds to."""
+        buttons = np.zeros(self._ale.getMinimalActionSize(self._console), np.intc)
+        self._ale.getMinimalActionSet(self._console, buttons.ctypes.data)
+        return [int(button) for button in buttons]
+
+    @property
     def lives(self) -> int:
         """Lives left."""
         return int(self._ale.lives(self._console))
@@ -150,6 +173,31 @@ class Older:
         return np.asarray(cv2.resize(brighter, (PIXELS, PIXELS), interpolation=cv2.INTER_AREA))
 
 
+class Played(Older):
+    """An older emulator that is played as a console is, with actions that stick."""
+
+    def __init__(self, library: Path, cartridge: Path) -> None:
+        super().__init__(library, cartridge)
+        self._buttons = self.buttons
+        self.actions = len(self._buttons)
+        self.pressed: list[int] = []
+
+    def begin(self, seed: int, out: NDArray[np.uint8]) -> None:
+        """Begin a game."""
+        self._chance, self._before = random.Random(seed), NOOP
+        out[:] = self.start()
+
+    def play(self, action: int, out: NDArray[np.uint8]) -> tuple[float, bool]:
+        """Hold an action for a frame skip."""
+        self.pressed = []
+        for _ in range(FRAME_SKIP):
+            if self._chance.random() >= STICKY_PROBABILITY:
+                self._before = self._buttons[action]
+            self.pressed.append(self._before)
+        reward, over, out[:] = self.act(self.pressed)
+        return reward, over
+
+
 def choose(game: str, memory: NDArray[np.uint8], actions: int, generator: np.random.Generator) -> int:
     """The player's next action."""
     if game != BREAKOUT or generator.random() < RANDOM_SHARE:
@@ -160,34 +208,43 @@ def choose(game: str, memory: NDArray[np.uint8], actions: int, generator: np.ran
     return NOOP if abs(ahead) <= NEAR else RIGHT if ahead > 0 else LEFT
 
 
-def compare(name: str, library: Path, game: str, agent_steps: int) -> Row:
+def compare(name: str, game: str, first: Recorded | Played, older: Older, agent_steps: int) -> Row:
     """Play so many agent steps of games that begin alike, or as many games as would take them if they lasted 100."""
-    ours, older = Recorded(game), Older(library, rom(game))
     generator, frame = np.random.default_rng(0), np.zeros((PIXELS, PIXELS), np.uint8)
     begun = alike = steps = 0
     differ = dict.fromkeys(("pictures", "rewards", "lives", "ends", "memories"), 0)
     returns = []
     while steps < agent_steps and begun < 1 + agent_steps // 100:
-        ours.start(begun, 0, frame)
+        first.begin(begun, frame)
         picture, total, over = older.start(), 0.0, False
         begun += 1
-        if not np.array_equal(ours.memory, older.memory):
+        if not np.array_equal(first.memory, older.memory):
             continue
         alike += 1
         differ["pictures"] += not np.array_equal(picture, frame)
         while not over and steps < agent_steps:
-            ours.pressed.clear()
-            reward, over = ours.act(choose(game, ours.memory, ours.actions, generator), frame)
-            other_reward, other_over, picture = older.act(ours.pressed)
+            reward, over = first.play(choose(game, first.memory, first.actions, generator), frame)
+            other_reward, other_over, picture = older.act(first.pressed)
             differ["pictures"] += not over and not np.array_equal(picture, frame)
             differ["rewards"] += reward != other_reward
-            differ["lives"] += ours.lives != older.lives
+            differ["lives"] += first.lives != older.lives
             differ["ends"] += over != other_over
-            differ["memories"] += not np.array_equal(ours.memory, older.memory)
+            differ["memories"] += not np.array_equal(first.memory, older.memory)
             total, steps = total + reward, steps + 1
         if over:
             returns.append(total)
     return Row(name, game, begun, alike, steps, float(np.mean(returns)) if returns else math.nan, **differ)
+
+
+def compare_all(name: str, folder: Path, library: Path, game: str, agent_steps: int) -> list[Row]:
+    """Our console beside the library and, where its package has another cartridge, that beside ours."""
+    ours = rom(game)
+    rows = [compare(name, game, Recorded(game), Older(library, ours), agent_steps)]
+    for own in sorted(folder.rglob(ours.name)):
+        if own.read_bytes() != ours.read_bytes():
+            both = f"{name}, with either cartridge"
+            rows.append(compare(both, game, Played(library, ours), Older(library, own), agent_steps))
+    return rows
 
 
 def markdown(rows: Sequence[Row]) -> str:
@@ -221,20 +278,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for name in FILES if options.out else ():
             check_file(options.out / name)
-        libraries = {}
+        libraries: dict[str, tuple[Path, Path]] = {}
         for folder in options.older:
-            found = sorted(folder.rglob(LIBRARY))
+            name, found = folder.absolute().name, sorted(folder.rglob(LIBRARY))
             if not found:
                 raise UserError(f"no {LIBRARY} in '{folder}'; let pip install an atari-py into it, see --help")
-            libraries[folder.name] = found[0]
+            if name in libraries:
+                raise UserError(f"two folders are called '{name}', by which the table tells them apart; rename one")
+            libraries[name] = folder, found[0]
         games = [find_game(name) for name in options.games]
         for game in games:
             if game.kind != "atari":
                 raise UserError(f"{game.name} is no Atari game; an older emulator has none like it")
         rows = []
-        for name, library in libraries.items():
+        for name, (folder, library) in libraries.items():
             for game in games:
-                rows.append(compare(name, library, game.id, options.steps))
+                rows += compare_all(name, folder, library, game.id, options.steps)
                 print(f"{name}: {game.name}", file=sys.stderr)
         present(markdown(rows), rows, FILES, options.out)
     except UserError as error:

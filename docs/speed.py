@@ -365,6 +365,7 @@ def dearer(runs: int) -> list[float]:
     newer, older = [], [pair("update-h200", commit=UPDATE_COMMIT, runs=runs)]
     if runs == 1:
         newer, older = [pair("update-h200", commit=SINGLE_COMMIT, runs=1)], [form("gram"), *older]
+    older += [older_pair(runs=runs, tf32=tf32) for tf32 in ("yes", "no")]
     return [100 * (ratio - 1) for ratio in (*map(median_ratio, newer), *printed, *map(median_ratio, older))]
 
 

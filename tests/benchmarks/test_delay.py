@@ -160,9 +160,16 @@ def test_games_that_do_not_end_and_tables_that_are_none_are_refused(tmp_path, ca
     short = ["minatar/freeway", "--seeds", "2", "--frames", "1000", "--lags", "1", "--out", str(tmp_path)]
     assert delay.main(short) == 2
     assert "give more --frames" in capsys.readouterr().err
-    (tmp_path / "delay-runs.csv").write_text("game,lag\ncartpole,one\n")
-    assert delay.main([*FEW, "--out", str(tmp_path)]) == 2
-    assert "no table of runs" in capsys.readouterr().err
+    header, line = "game,lag,seed,frames,episodes,area,final\n", "cartpole,1,0,1000,9,20.0,30.0\n"
+    for text, words in (
+        ("game,lag\ncartpole,one\n", "no table of runs"),
+        (header + 2 * line, "cartpole, lag 1, seed 0, 1,000 frames twice"),
+        (header + line.replace("30.0", "nan"), "no number"),
+    ):
+        (tmp_path / "delay-runs.csv").write_text(text)
+        assert delay.main([*FEW, "--out", str(tmp_path)]) == 2
+        assert words in capsys.readouterr().err
+        assert (tmp_path / "delay-runs.csv").read_text() == text
 
 
 def read(path):

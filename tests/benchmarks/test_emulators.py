@@ -21,6 +21,8 @@ NAMES = {
     "setInt": "set_int",
     "setFloat": "set_float",
     "loadROM": "load_rom",
+    "getMinimalActionSize": "count",
+    "getMinimalActionSet": "get_actions",
     "getRAM": "get_ram",
     "getScreenGrayscale": "get_screen",
 } | {name: name for name in ("reset_game", "act", "game_over", "lives")}
@@ -63,6 +65,12 @@ class Library:
     def lives(self, _):
         return self.ale.lives() + (self.wrong == "lives")
 
+    def count(self, _):
+        return len(self.ale.getMinimalActionSet())
+
+    def get_actions(self, _, address):
+        place(address, np.array([action.value for action in self.ale.getMinimalActionSet()], np.intc))
+
     def get_ram(self, _, address):
         memory = np.array(self.ale.getRAM())
         memory[5] += self.wrong == "starts"
@@ -98,9 +106,14 @@ def installed(monkeypatch, tmp_path):
     return folder
 
 
+def beside(folder, game, agent_steps):
+    (row,) = emulators.compare_all(folder.name, folder, folder / "libale_c.so", game, agent_steps)
+    return row
+
+
 @pytest.mark.parametrize("game", ["breakout", "pong"])
 def test_an_emulator_plays_as_itself(installed, game):
-    row = emulators.compare("same", installed("same") / "libale_c.so", game, 400)
+    row = beside(installed("same"), game, 400)
     assert (row.alike, row.games) == (row.games, row.games)
     assert row.agent_steps == 400
     assert (row.pictures, row.rewards, row.lives, row.ends, row.memories) == (0, 0, 0, 0, 0)
@@ -108,7 +121,7 @@ def test_an_emulator_plays_as_itself(installed, game):
 
 @pytest.mark.parametrize("wrong", ["pictures", "rewards", "lives", "ends"])
 def test_what_differs_is_counted(installed, wrong):
-    row = emulators.compare(wrong, installed(wrong) / "libale_c.so", "breakout", 200)
+    row = beside(installed(wrong), "breakout", 200)
     counts = {name: getattr(row, name) for name in ("pictures", "rewards", "lives", "ends", "memories")}
     assert counts[wrong] > 2
     if wrong != "ends":  # a game that is taken for over misses frames
@@ -116,9 +129,41 @@ def test_what_differs_is_counted(installed, wrong):
 
 
 def test_an_emulator_that_does_not_hear_the_buttons_plays_another_game(installed):
-    row = emulators.compare("deaf", installed("deaf") / "libale_c.so", "breakout", 200)
+    row = beside(installed("deaf"), "breakout", 200)
     assert row.memories > 150
     assert row.pictures > 150
+
+
+def test_another_cartridge_is_laid_beside_ours_in_the_older_emulator(installed):
+    folder = installed("same")
+    (folder / "roms").mkdir()
+    own, library = folder / "roms" / "pong.bin", folder / "libale_c.so"
+    own.write_bytes(rom("pong").read_bytes())
+    assert len(emulators.compare_all("same", folder, library, "pong", 20)) == 1
+    own.write_bytes(rom("breakout").read_bytes())
+    one, other = emulators.compare_all("same", folder, library, "pong", 200)
+    assert (one.older, one.alike) == ("same", 1)
+    assert (other.older, other.games, other.alike) == ("same, with either cartridge", 3, 0)
+    played, older = (kind(library, rom("breakout")) for kind in (emulators.Played, emulators.Older))
+    row = emulators.compare("either", "breakout", played, older, 300)
+    assert (row.alike, row.agent_steps) == (row.games, 300)
+    assert (row.pictures, row.rewards, row.lives, row.ends, row.memories) == (0, 0, 0, 0, 0)
+
+
+def test_an_older_emulator_sticks_to_actions_as_the_console_does(installed):
+    folder = installed("same")
+    console, played = emulators.Recorded("breakout"), emulators.Played(folder / "libale_c.so", rom("breakout"))
+    frame, other = np.zeros((2, PIXELS, PIXELS), np.uint8)
+    console.begin(5, frame)
+    played.begin(5, other)
+    pressed = [], []
+    for action in np.random.default_rng(0).integers(0, 4, 60).tolist():
+        assert console.play(action, frame) == played.play(action, other)
+        for own, player in zip(pressed, (console, played), strict=True):
+            own.extend(player.pressed)
+        assert np.array_equal(frame, other)
+    assert pressed[0] == pressed[1]
+    assert any(one != two for one, two in zip(pressed[0][::4], pressed[0][3::4], strict=True))  # some were sticky
 
 
 def test_games_that_begin_otherwise_are_counted_and_not_compared(installed, capsys, tmp_path):
@@ -178,7 +223,16 @@ def test_what_cannot_be_done_is_said_in_a_line(installed, monkeypatch, tmp_path,
     assert said.count("\n") == 1
 
 
-def test_a_library_that_is_none_is_named(tmp_path, capsys):
-    (tmp_path / "libale_c.so").write_text("nothing")
-    assert emulators.main([str(tmp_path)]) == 2
+def test_libraries_that_are_none_and_folders_of_one_name_are_refused(tmp_path, capsys, monkeypatch):
+    for place in (tmp_path / "older", tmp_path / "other" / "older"):
+        place.mkdir(parents=True)
+        (place / "libale_c.so").write_text("nothing")
+    assert emulators.main([str(tmp_path / "older")]) == 2
     assert "cannot load" in capsys.readouterr().err
+    assert emulators.main([str(tmp_path / "older"), str(tmp_path / "other" / "older")]) == 2
+    assert "two folders are called 'older'" in capsys.readouterr().err
+    monkeypatch.setattr(emulators.ctypes, "CDLL", lambda _: SimpleNamespace(ALE_new=partial(int)))
+    assert emulators.main([str(tmp_path / "older")]) == 2
+    said = capsys.readouterr().err
+    assert "it has no setLoggerMode" in said
+    assert said.count("\n") == 1

@@ -19,6 +19,7 @@ from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec
 from gramian.deep.observations import FrameStack, ObservationSpec
 from gramian.deep.pipeline import HostPipeline, Transition
+from gramian.deep.schedules import updates_at
 from gramian.deep.trainer import Trainer, make_environments
 
 GAMES = [("minatar/breakout", "minatar"), ("breakout", "author")]
@@ -149,7 +150,8 @@ def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_u
 @pytest.mark.parametrize("replay_device", ["cuda", "cpu"])
 @pytest.mark.parametrize("envs_per_run", [1, 3, 8])  # with 8 two updates are due in a step
 @pytest.mark.parametrize(
-    ("execution", "sequential"), [("eager", False), ("graphed", False), ("compiled", False), ("graphed", True)]
+    ("execution", "sequential"),
+    [("eager", False), ("graphed", False), ("compiled", False), ("graphed", True), ("compiled", True)],
 )
 def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, sequential, envs_per_run, replay_device):
     settings = config(envs_per_run, sequential=sequential)
@@ -244,6 +246,34 @@ def test_the_actors_get_the_weights_of_an_update_when_the_next_one_begins_or_at_
     assert not any(torch.equal(one, other) for one, other in pairwise(after))
     for weights, updates in zip(used, expected, strict=False):
         assert torch.equal(weights, after[updates])
+    trainer.close()
+
+
+@pytest.mark.parametrize(("envs_per_run", "period"), [(1, 2), (1, 4), (3, 4), (8, 4), (8, 2)])
+def test_actors_that_wait_lack_no_update_also_where_several_are_due_and_after_a_replay_was_lost(envs_per_run, period):
+    settings = config(envs_per_run, sequential=True)
+    settings = replace(settings, settings=replace(settings.settings, update_period_agent_steps=period))
+    trainer = Trainer(settings, make_environments(settings))
+    acts = []
+    act = trainer.pipeline.act
+
+    def watched(*arguments):
+        due = updates_at(settings.settings, trainer.agent_steps) - trainer._dropped_updates
+        assert trainer.updates == due or trainer.agent_steps < trainer._learns_from
+        assert torch.equal(trainer.pipeline.acting, trainer.learner.state.online)
+        acts.append(trainer.updates)
+        return act(*arguments)
+
+    trainer.pipeline.act = watched
+    while trainer.agent_steps < 200:
+        trainer.step()
+    state, runs = trainer.state(), list(trainer.run_states())
+    trainer.restore(state, runs, [])
+    while not trainer.done:
+        trainer.step()
+    assert trainer._dropped_updates > 0
+    assert trainer.updates == updates_at(settings.settings, trainer.agent_steps) - trainer._dropped_updates
+    assert len(set(acts)) > 10
     trainer.close()
 
 

@@ -82,7 +82,7 @@ class Settings:
     """Agent steps between two copies to the target network: a multiple of the update period."""
     sequential: bool = False
     """Act, store and learn one after the other, which takes longer. Otherwise the actors go on while the learner is at
-    work, with weights that lack its newest update, at some steps the two newest."""
+    work, with weights that lack the newest update, and those that have just fallen due."""
 
     epsilon_initial: float = 1.0
     """Share of random actions when the prefill is over."""

@@ -258,9 +258,10 @@ class Trainer:
         return epsilon_at(self.config.settings, self.agent_steps)
 
     def step(self) -> list[Episode]:
-        """Act once in every environment, store what came of it, and learn while the environments are at work.
+        """Act once in every environment, store what came of it, and do the updates that are due.
 
-        An update that falls due by this step's transitions is done in the next step; see `gramian.deep.pipeline`.
+        An update that falls due by this step's transitions is done in the next step, while the environments are at work
+        or, with the setting ``sequential``, before it acts; see `gramian.deep.pipeline`.
 
         Returns
         -------
