@@ -250,9 +250,9 @@ def compare_all(name: str, folder: Path, library: Path, game: str, agent_steps: 
 def markdown(rows: Sequence[Row]) -> str:
     """The table."""
     lines = [
-        "| older emulator | game | games | begun alike | agent steps of these | mean return | pictures that differ | "
-        "rewards | lives | ends | memories |",
-        "| --- | --- |" + " ---: |" * 9,
+        "| older emulator | game | games | begun alike | their agent steps | mean return | differ: pictures, rewards, "
+        "lives, ends, memories |",
+        "| --- | --- |" + " ---: |" * 5,
     ]
     for row in rows:
         counts = (row.pictures, row.rewards, row.lives, row.ends, row.memories)
@@ -261,7 +261,7 @@ def markdown(rows: Sequence[Row]) -> str:
             reference.title(row.game),
             *(f"{number:,}" for number in (row.games, row.alike, row.agent_steps)),
             "–" if math.isnan(row.mean_return) else f"{row.mean_return:.1f}".replace("-", "−"),
-            *(f"{number:,}" if row.alike else "–" for number in counts),
+            ", ".join(f"{number}" for number in counts) if row.alike else "–",
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
