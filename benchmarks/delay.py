@@ -162,20 +162,20 @@ def _words(run: Run) -> str:
 
 
 def compare(runs: Iterable[Run], lags: Sequence[int], games: Sequence[str]) -> list[Row]:
-    """A row for each game and lag, and for all games together where they are several."""
+    """A row for each game and lag, the engine's own among them, and for all games together where they are several."""
     of: dict[tuple[str, int], list[Run]] = {}
     for run in sorted(runs, key=lambda run: run.seed):
         of.setdefault((run.game, run.lag), []).append(run)
     returns = {
         (game, lag, name): np.array([getattr(run, name) for run in of[game, lag]])
         for game in games
-        for lag in {*lags, OWN_LAG}
+        for lag in lags
         for name in ("final", "area")
     }
     names = list(games)
     if len(games) > 1:
         names.append(TOGETHER)
-        for lag in {*lags, OWN_LAG}:
+        for lag in lags:
             for name in ("final", "area"):
                 shares = [returns[game, lag, name] / returns[game, OWN_LAG, name].mean() for game in games]
                 returns[TOGETHER, lag, name] = np.mean(shares, 0)

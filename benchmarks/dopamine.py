@@ -551,9 +551,19 @@ def differs(row: Row) -> bool:
 
 
 def _difference(row: Row) -> str:
-    """With its interval; bold where it is significant."""
-    text = shown(row.difference, row.difference_low, row.difference_high)
-    return f"**{text}**" if differs(row) else text
+    return told(row.difference, row.difference_low, row.difference_high)
+
+
+def told(value: float, low: float, high: float) -> str:
+    """A difference with its interval; bold where it is significant.
+
+    Examples
+    --------
+    >>> told(1.0, 0.5, 1.5), told(1.0, -0.5, 2.5)
+    ('**1.00 [0.50, 1.50]**', '1.00 [−0.50, 2.50]')
+    """
+    text = shown(value, low, high)
+    return f"**{text}**" if low > 0 or high < 0 else text
 
 
 def _millions(last: int) -> str:

@@ -26,7 +26,7 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
-from benchmarks.dopamine import interval, read_later, read_runs, shown, welch
+from benchmarks.dopamine import interval, read_later, read_runs, shown, told, welch
 from gramian.csv_tables import Row, read_rows
 from gramian.errors import UserError
 from gramian.files import output_folder, replace_text, replacing
@@ -1024,19 +1024,13 @@ def breakout() -> str:
         "ours, all ten": own,
         "ours, `sequential`": np.array(list(waiting.values())),
     }
-
-    def less(values: Array, others: Array) -> str:
-        value, low, high = welch(values, others)
-        text = shown(value, low, high)
-        return f"**{text}**" if low > 0 or high < 0 else text
-
     lines = [
         [
             name,
             str(len(values)),
             *(shown(*interval(values[:, million])) for million in range(millions)),
-            less(values[:, -1], both[:, -1]) if name.startswith("ours") else "–",
-            less(values[:, -1], own[:, -1]) if "sequential" in name else "–",
+            told(*welch(values[:, -1], both[:, -1])) if name.startswith("ours") else "–",
+            told(*welch(values[:, -1], own[:, -1])) if "sequential" in name else "–",
         ]
         for name, values in sets.items()
     ]

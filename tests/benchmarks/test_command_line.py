@@ -11,6 +11,7 @@ from gramian.errors import UserError
 
 PROGRAMS = {
     "dopamine": (),
+    "emulators": ("ale_py", "cv2"),
     "environments": ("ale_py",),
     "equality": (),
     "held_out": (),
@@ -19,6 +20,8 @@ PROGRAMS = {
     "penalties": (),
     "precision": (),
     "report": (),
+    "rounding": ("ale_py",),
+    "starts": ("ale_py",),
     "training": (),
     "update": (),
 }

@@ -11,6 +11,7 @@ from benchmarks import delay, dopamine
 from gramian.deep.arms import Arm
 from gramian.deep.config import Config, load_preset, population
 from gramian.deep.trainer import Trainer, make_environments
+from tests.benchmarks.refusals import refusal
 
 FEW = ["cartpole", "--seeds", "2", "--frames", "1000"]
 
@@ -145,14 +146,7 @@ def test_one_game_is_not_taken_together():
 )
 def test_what_cannot_be_done_is_said_in_a_line(tmp_path, capsys, asked, words):
     arguments = [str(tmp_path / "out") if word == "FOLDER" else word for word in asked]
-    try:
-        code = delay.main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    assert code == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
+    assert words in refusal(delay, arguments, capsys)
     assert not (tmp_path / "out").exists()
 
 

@@ -14,6 +14,7 @@ import ale_py
 
 from benchmarks import emulators
 from gramian.deep.environments.emulator import PIXELS, rom
+from tests.benchmarks.refusals import refusal
 
 NAMES = {
     "ALE_new": "new",
@@ -213,26 +214,15 @@ def test_what_cannot_be_done_is_said_in_a_line(installed, monkeypatch, tmp_path,
     folder = installed("same")
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
-    try:
-        code = emulators.main([str(folder) if word == "FOLDER" else word for word in asked])
-    except SystemExit as stop:
-        code = stop.code
-    assert code == 2
-    said = capsys.readouterr().err
-    assert words in said
-    assert said.count("\n") == 1
+    assert words in refusal(emulators, [str(folder) if word == "FOLDER" else word for word in asked], capsys)
 
 
 def test_libraries_that_are_none_and_folders_of_one_name_are_refused(tmp_path, capsys, monkeypatch):
     for place in (tmp_path / "older", tmp_path / "other" / "older"):
         place.mkdir(parents=True)
         (place / "libale_c.so").write_text("nothing")
-    assert emulators.main([str(tmp_path / "older")]) == 2
-    assert "cannot load" in capsys.readouterr().err
-    assert emulators.main([str(tmp_path / "older"), str(tmp_path / "other" / "older")]) == 2
-    assert "two folders are called 'older'" in capsys.readouterr().err
+    assert "cannot load" in refusal(emulators, [str(tmp_path / "older")], capsys)
+    both = [str(tmp_path / "older"), str(tmp_path / "other" / "older")]
+    assert "two folders are called 'older'" in refusal(emulators, both, capsys)
     monkeypatch.setattr(emulators.ctypes, "CDLL", lambda _: SimpleNamespace(ALE_new=partial(int)))
-    assert emulators.main([str(tmp_path / "older")]) == 2
-    said = capsys.readouterr().err
-    assert "it has no setLoggerMode" in said
-    assert said.count("\n") == 1
+    assert "it has no setLoggerMode" in refusal(emulators, [str(tmp_path / "older")], capsys)

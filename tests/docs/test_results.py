@@ -68,8 +68,9 @@ def test_breakout_s_third_million_is_compared_with_both_sets_of_dopamine_s_and_w
     later = ["breakout,1,1.0,3.0", "breakout,2,5.0,7.0", "breakout,3,14.0,16.0"]
     text = "\n".join(["game,million_frames,run1,run2", *later]) + "\n"
     (results.RESULTS / "dopamine" / "later-runs.csv").write_text(text)
-    found = {cells[0]: cells[1:] for cells in map(split, results.breakout().splitlines()[2:])}
-    assert found["Dopamine's later"][:2] == ["2", "2.00 [−10.7, 14.7]"]
+    names, *cells = columns(results.breakout()).values()
+    found = dict(zip(names, zip(*cells, strict=True), strict=True))
+    assert found["Dopamine's later"][:2] == ("2", "2.00 [−10.7, 14.7]")
     assert found["ours, seeds 0 to 4"][3].startswith("12.0 [")
     assert found["ours, seeds 5 to 9"][3].startswith("17.0 [")
     assert found["ours, all ten"][0] == "10"
@@ -82,11 +83,7 @@ def test_breakout_s_third_million_is_compared_with_both_sets_of_dopamine_s_and_w
         assert found[name][4].startswith("**") == (low > 0 or high < 0)
     own = results.welch(waiting, np.arange(10.0, 20.0))
     assert found["ours, `sequential`"][5] == f"**{results.shown(*own)}**"
-    assert found["Dopamine's first"][4:] == ["–", "–"]
-
-
-def split(line):
-    return [cell.strip() for cell in line.strip("|").split(" | ")]
+    assert found["Dopamine's first"][4:] == ("–", "–")
 
 
 def test_a_table_without_results_says_what_it_awaits(results, capsys):
