@@ -1,17 +1,17 @@
 """Our console beside an older emulator: pictures, rewards, lives and ends of the same games.
 
-Dopamine's public curves were made with atari-py, an older emulator. Here one of its libraries plays what our console
-plays, frame by frame with the same buttons pressed, those that stuck among them, and shows it as Dopamine does: the
-brighter of the last two of four grey screens, shrunk by OpenCV. The table counts the agent steps at which something
-differs, the pictures that nobody sees, at the ends of games, left aside. An older emulator does not begin every game
-alike, and ours does (`benchmarks.starts`); the games that begin with the same 128 bytes of memory are compared. Both
-have our cartridge. Where that of the older one is another, a second row lays it beside ours, both in the older one.
+When Dopamine's first curves were made its emulator was atari-py. Here a library of that plays what our console plays,
+frame by frame with the same buttons pressed, those that stuck among them, and shows it as Dopamine does: the brighter
+of the last two of four grey screens, shrunk by OpenCV. The table counts the agent steps at which something differs, the
+pictures that nobody sees, at the ends of games, left aside. An older emulator does not begin every game alike, and ours
+does (`benchmarks.starts`); the games that begin with the same 128 bytes of memory are compared. Both have our
+cartridge. Where that of the older one is another, a second row lays it beside ours, both in the older one.
 
     pip install --no-deps --target older/0.2.6 atari-py==0.2.6
     python -m benchmarks.emulators older/0.2.6 --games breakout pong --steps 30000 --out FOLDER
 
-pip builds the library, with a C++ compiler and CMake. In Breakout a player follows the
-ball, apart from one step in ten, so that games are long; elsewhere it plays at random.
+pip builds the library, with a C++ compiler and CMake. In Breakout a player follows the ball, apart from one step in
+ten, so that games are long; elsewhere it plays at random.
 """
 
 import ctypes
@@ -29,13 +29,12 @@ from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
 from benchmarks.dopamine import present
+from benchmarks.starts import FRAME_SKIP, STICKY_PROBABILITY, memory
 from gramian.deep.environments.emulator import PIXELS, SCREEN, Console, rom
 from gramian.deep.games import find_game
 from gramian.errors import UserError
 from gramian.report import reference
 
-FRAME_SKIP, STICKY_PROBABILITY = 4, 0.25
-"""Of Dopamine."""
 LIBRARY = "libale_c.so"
 FILES = ("emulators.csv", "emulators.md")
 BREAKOUT, NOOP, FIRE, RIGHT, LEFT = "breakout", 0, 1, 2, 3
@@ -89,7 +88,7 @@ class Recorded(Console):
     @property
     def memory(self) -> NDArray[np.uint8]:
         """Its 128 bytes."""
-        return np.array(self._ale.getRAM())
+        return memory(self)
 
 
 class Older:
