@@ -318,7 +318,7 @@ class Ours:
             Part("act", pipeline, "act"),
             Part("environment", environments, "send"),
             Part("environment", environments, "recv"),
-            Part("store", pipeline, "observe"),
+            *(Part("store", pipeline, method) for method in ("observe", "store")),
             Part("sample", pipeline, "draw"),
             Part("wait", pipeline, "settle"),
             Part("update", pipeline, "learn"),

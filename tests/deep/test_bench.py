@@ -25,9 +25,9 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     assert re.search(r"^whole loop +[\d,]+ agent steps/s$", out, re.MULTILINE)
     assert re.search(r"^environments alone +[\d,]+ agent steps/s; the loop reaches \d+%$", out, re.MULTILINE)
     shares = [
-        int(share) for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|other) .* (\d+)%$", out, re.M)
+        int(share) for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|store|other) .* (\d+)%$", out, re.M)
     ]
-    assert len(shares) == 8
+    assert len(shares) == 9
     assert sum(shares) == pytest.approx(100, abs=4)
 
 
@@ -175,7 +175,7 @@ def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monke
             self.settle()
             now += 2.0
 
-        act = send = learn = recv = observe = None
+        act = send = learn = recv = observe = store = None
 
     works = Works()
     monkeypatch.setattr(bench.time, "perf_counter", lambda: now)

@@ -7,7 +7,8 @@ actors have weights of their own, and a step is, in this order:
 2. where an update has fallen due by the transitions so far, `draw`: the actors get the weights after the *last* update,
    and a batch is drawn from what the replay holds at that moment; and `learn`: the online weights are updated on that
    batch, while the environments, and the next steps, go on;
-3. when the environments are done, `observe`: what came of it goes into the replay.
+3. when the environments are done, `observe`: what came of it is what the actors see next, and they `act`, so that the
+   environments go on; and `store`: it goes into the replay.
 
 With an update in every four steps, the actions of four steps in a row are thus chosen with weights that lack the two
 newest updates at the first of them and the newest one at the other three, where an agent that does one thing after the
@@ -18,8 +19,8 @@ With the setting ``sequential`` a step begins with what is due instead, `draw`, 
 weights that lack nothing.
 
 The runs may be divided into parts that act one after the other, so that the environments of one part play while the
-actors of another look. No number depends on it: a part acts as soon as its own environments are done, with the weights
-that it would have had later.
+actors of another look. No number depends on it: a part acts as soon as its own environments are done, and between its
+actions and those of the others nobody gets new weights.
 """
 
 import math
@@ -183,12 +184,13 @@ class Pipeline(ABC):
         """ε-greedy actions of a part's runs in the current observations; of use until the part acts again."""
 
     def observe(self, part: int = 0, **outcome: NDArray[Any]) -> None:
-        """Take in what a part's actions led to (`Transition.fill`), as what its actors see next.
-
-        With the last part the step is complete, and goes into the replay.
-        """
+        """Take in what a part's actions led to (`Transition.fill`), as what its actors see next."""
         self._cut[part] = self._transitions[part].fill(**outcome)
         self._observe(part)
+
+    @abstractmethod
+    def store(self) -> None:
+        """Put the step that all parts have observed into the replay."""
 
     @abstractmethod
     def draw(self) -> None:
@@ -204,7 +206,7 @@ class Pipeline(ABC):
 
     @abstractmethod
     def _observe(self, part: int) -> None:
-        """Take the part's transition in from the host, and all of them if it is the last."""
+        """Take the part's transition in from the host."""
 
     def _add(self) -> None:
         """Put the host's transitions into the replay."""
@@ -212,7 +214,7 @@ class Pipeline(ABC):
         self.replay.add(**joined(self._transitions), final_frames=finals)
 
     def at_work(self) -> AbstractContextManager[object]:
-        """The context in which `act`, `observe` and `draw` are called, to be entered once for a step."""
+        """The context in which `act`, `observe`, `store` and `draw` are called, to be entered once for a step."""
         return nullcontext()
 
     @property
@@ -302,8 +304,10 @@ class HostPipeline(Pipeline):
     def _observe(self, part: int) -> None:
         fields = self._transitions[part].fields
         self.stack.push(fields["frames"], fields["started"], self.parts[part])
-        if part == len(self.parts) - 1:
-            self._add()
+
+    def store(self) -> None:
+        """See :meth:`Pipeline.store`."""
+        self._add()
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
@@ -433,27 +437,31 @@ class DevicePipeline(Pipeline):
         """See :meth:`Pipeline.begin`."""
         super().begin(frames, started)
         self.learner.act(self.stack.observations, 1.0, 0)  # what it makes once is there before anything is compiled
-        # Recording writes a few transitions ahead of the newest. In an empty replay they do no harm.
         with torch.cuda.stream(self._actors):
             for part, (arrived, transition) in enumerate(zip(self._arrived, self._transitions, strict=True)):
                 self._prepare(
                     f"observe{part}",
                     partial(self._take_in, part),
-                    (self.stack.frames, *self.replay.counters),
+                    (self.stack.frames,),
                     bring=partial(arrived.memory.copy_, transition.memory, non_blocking=True),
                     tuned=False,
                 )
+            if not self._on_host:
+                # Recording writes a few transitions ahead of the newest. In an empty replay they do no harm.
+                self._prepare("store", self._write, self.replay.counters, tuned=False)
         self.settle()
 
     def _observe(self, part: int) -> None:
         if self._cut[part] and not self._on_host:
             self._arrived[part].final_frames.copy_(self._transitions[part].final_frames, non_blocking=True)
         self.launches[f"observe{part}"]()
-        if part < len(self.parts) - 1:
-            return
+
+    def store(self) -> None:
+        """See :meth:`Pipeline.store`."""
         if self._on_host:
             self._add()
         else:
+            self.launches["store"]()
             self.replay.count()
 
     def draw(self) -> None:
@@ -501,8 +509,9 @@ class DevicePipeline(Pipeline):
     def _take_in(self, part: int) -> None:
         fields = self._arrived[part].fields
         self.stack.push(fields["frames"], fields["started"], self.parts[part])
-        if part == len(self.parts) - 1 and not self._on_host:
-            self.replay.write(**joined(self._arrived), final_frames=joined_finals(self._arrived))
+
+    def _write(self) -> None:
+        self.replay.write(**joined(self._arrived), final_frames=joined_finals(self._arrived))
 
     def _draw(self) -> None:
         self.acting.copy_(self.learner.state.online)

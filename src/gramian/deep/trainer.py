@@ -378,9 +378,10 @@ class Trainer:
         for part in range(parts):
             outcome = environments.recv(part)
             self._observe(part, outcome)
-            # While the last part still plays, those before it go on to the next step.
-            if part < parts - 1 and after < self.config.agent_steps and not settings.sequential:
+            # Its environments go on at once, while those of the next part are done and this step comes to its end.
+            if after < self.config.agent_steps and not settings.sequential:
                 self._act(part, ahead=1)
+        self.pipeline.store()
         self.agent_steps = after
         if self.done:  # no step comes after it
             self._learn()
