@@ -25,7 +25,8 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     assert re.search(r"^whole loop +[\d,]+ agent steps/s$", out, re.MULTILINE)
     assert re.search(r"^environments alone +[\d,]+ agent steps/s; the loop reaches \d+%$", out, re.MULTILINE)
     shares = [
-        int(share) for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|store|other) .* (\d+)%$", out, re.M)
+        int(share)
+        for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|store|other) .* (\d+)%$", out, re.M)
     ]
     assert len(shares) == 9
     assert sum(shares) == pytest.approx(100, abs=4)
