@@ -30,7 +30,7 @@ OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
 """Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
 GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
 UPDATE_COMMIT, SINGLE_COMMIT, SERVED_COMMIT = "c738743", "a8c2680", "6d69abb"
-"""Commits of measurements of updates; of the second with one run alone, of the third under the multi-process service."""
+"""Commits of measurements of updates; of the second with one run alone, of the third as clients of the service."""
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
 FIGURE_RUNS = 9
@@ -550,12 +550,12 @@ def together(name: str) -> float:
 def apart() -> str:
     """Rates of runs each of which has a process of its own, beside those of as many in one process."""
     nine = [float(one["loop_agent_steps_per_s"]) for one in rows("nine-parts-h200", commit=SERVED_COMMIT, parts=2)]
+    five = whole(at_work("sequential-h200", 1))
     lines = []
     for name, what, beside in (
         ("nine", "Seaquest, preset `author`, `gram`", f"{spread(nine, 0)}, `dqn`, some minutes before"),
-        ("five", "Breakout, preset `dopamine`, actors that [wait](#what-overlaps)",
-         f"{whole(at_work('sequential-h200', 1))}, another hour"),
-    ):  # fmt: skip
+        ("five", "Breakout, preset `dopamine`, actors that [wait](#what-overlaps)", f"{five}, another hour"),
+    ):
         found = rows("apart-h200", round=name)
         rates = [float(one["loop_agent_steps_per_s"]) for one in found]
         lines.append([str(len(found)), what, found[0]["seconds"], spread(rates, 0), whole(sum(rates)), beside])
@@ -706,14 +706,14 @@ def aims() -> str:
         (
             f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
             f"[{days(mean_rate('steady-h200')):.1f} days](#as-the-work-grows) with replays of 100,000 transitions; "
-            f"with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds; with preset `dopamine`, whose network "
-            f"is larger, {days(at_work('three-h200', 3)):.1f} by ten minutes, and before "
+            f"with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds; with preset "
+            f"`dopamine`, whose network is larger, {days(at_work('three-h200', 3)):.1f} by ten minutes, and before "
             f"{days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f}",
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
             f"[{figure / together('nine') / 60:.0f} minutes](#the-bill-of-the-study) with each run in a process of its "
-            f"own, as the preset has it, by the rate of 20 seconds; {eights[0]:.0f} and {eights[1]:.0f} in one process "
+            f"own and one environment, as the preset has it, by the rate of 20 seconds; {eights[0]:.0f} and {eights[1]:.0f} in one process "
             f"with eight environments a run, by seconds too, and {figure / nine / 60:.0f} in one process with one",
         ),
         (
