@@ -713,8 +713,9 @@ def aims() -> str:
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
             f"[{figure / together('nine') / 60:.0f} minutes](#the-bill-of-the-study) with each run in a process of its "
-            f"own and one environment, as the preset has it, by the rate of 20 seconds; {eights[0]:.0f} and {eights[1]:.0f} in one process "
-            f"with eight environments a run, by seconds too, and {figure / nine / 60:.0f} in one process with one",
+            "own and one environment, as the preset has it, by the rate of 20 seconds; "
+            f"{eights[0]:.0f} and {eights[1]:.0f} in one process with eight environments a run, by seconds too, and "
+            f"{figure / nine / 60:.0f} in one process with one",
         ),
         (
             "two CPU cores: Atari at twice the speed of Stable-Baselines3, with half its memory",
