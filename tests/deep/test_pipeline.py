@@ -128,6 +128,18 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
 
 
 @pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize(("make", "parts"), [(make_environments, {0}), (divided, {0, 1})])
+def test_after_a_step_it_is_stored_and_all_parts_play_on_unless_they_wait_or_it_was_the_last(make, parts, sequential):
+    settings = config(sequential=sequential)
+    trainer = Trainer(settings, make(settings))
+    while not trainer.done:
+        trainer.step()
+        assert trainer.replay.added == trainer.agent_steps
+        assert set(trainer._under_way) == (set() if sequential or trainer.done else parts)
+    trainer.close()
+
+
+@pytest.mark.parametrize("sequential", [False, True])
 def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_under_way(sequential):
     settings = config(sequential=sequential)
     whole, _ = trained(settings)
