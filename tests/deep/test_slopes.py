@@ -7,7 +7,7 @@ from functorch.compile import make_boxed_func
 from hypothesis import given, settings
 from torch._dynamo.backends.common import aot_autograd
 
-from gramian.deep import slopes
+from gramian.deep import fused, slopes
 from gramian.deep.arms import Arm, Arms
 from gramian.deep.learner import Learner, LearnerConfig, update
 from tests.deep.populations import CENTRABLE, EVERY_ARM, SPECS, batch_of
@@ -100,3 +100,88 @@ def matrix_products(arm):
 
 def test_the_gram_penalty_adds_two_matrix_products_to_a_compiled_update():
     assert matrix_products(Arm("gram", 0.1)) == matrix_products(Arm("dqn")) + 2
+
+
+needs_the_kernels = pytest.mark.skipif(
+    not (
+        fused.AVAILABLE and torch.cuda.is_available() and torch.cuda.get_device_capability() >= fused.LEAST_CAPABILITY
+    ),
+    reason="needs Triton and a GPU whose units multiply TF32",
+)
+
+
+@needs_the_kernels
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("centered", [False, True])
+@pytest.mark.parametrize(
+    ("runs", "samples", "features"), [(1, 32, 512), (3, 32, 128), (2, 5, 70), (1, 64, 65), (54, 32, 512)]
+)
+def test_the_kernels_give_the_gradient_of_the_plain_version(runs, samples, features, centered, compiled):
+    x = (draw((runs, features, samples), seed=samples) + 0.5).relu().mT  # rows that do not lie together
+    plain = slopes.gram(x, centered=centered).gradient  # float64: in several operations
+    single = x.float().cuda()
+    assert fused.fits(single)
+    function = torch.compile(slopes.gram, fullgraph=True, dynamic=False) if compiled else slopes.gram
+    ours = function(single, centered=centered).gradient.cpu()
+    assert (ours - plain).norm() < 2e-6 * plain.norm()
+
+
+@needs_the_kernels
+def test_the_kernels_lose_no_digits_to_features_far_from_zero():
+    x = (0.01 * draw((1, 32, 512), seed=0) + 100 * draw((1, 1, 512), seed=1)).float()
+    plain = slopes.gram(x.double(), centered=True).gradient
+    assert (slopes.gram(x.cuda(), centered=True).gradient.cpu() - plain).norm() < 1e-5 * plain.norm()
+
+
+@needs_the_kernels
+@pytest.mark.parametrize("samples", [1, 17, 33, 63])
+@pytest.mark.parametrize("runs", [1, 12])
+def test_the_kernels_look_at_their_own_samples_alone(runs, samples):
+    """Beyond them lie others, and here they are not numbers."""
+    around = torch.full((runs, 64, 512), torch.nan, device="cuda")
+    x = around[:, :samples, :130]
+    x.copy_((draw((runs, samples, 130), seed=samples) + 0.5).relu())
+    plain = slopes.gram(x.double().cpu(), centered=True).gradient
+    assert (fused.gram_gradient(x, centered=True).cpu() - plain).norm() <= 2e-6 * plain.norm()
+
+
+@needs_the_kernels
+def test_the_kernels_give_the_same_bits_again_and_in_any_population():
+    x = (draw((12, 32, 512), seed=0) + 0.5).relu().float().cuda()
+    together = fused.gram_gradient(x, centered=True)
+    assert torch.equal(fused.gram_gradient(x, centered=True), together)
+    assert torch.equal(fused.gram_gradient(x[5:6], centered=True), together[5:6])
+
+
+def test_the_plain_operation_keeps_the_kind_of_number_where_products_are_rounded(monkeypatch):
+    """What a compiler has been told is what it reads."""
+    x = (draw((2, 5, 7), seed=0) + 0.5).relu().float()
+    exact = fused.plain(x, centered=True)
+    monkeypatch.setattr("gramian.penalties.floating", lambda features: features.double())
+    assert fused.plain(x, centered=True).dtype == torch.float32
+    torch.testing.assert_close(fused.plain(x, centered=True), exact)
+
+
+def test_a_compiled_update_can_hold_the_fused_operation(monkeypatch):
+    """The kernels need a GPU; whether an update can be differentiated and compiled around them does not."""
+    seeds, arms = [0, 1, 2], [Arm("dqn"), Arm("gram", 0.1), Arm("gram", 0.2, centered=False)]
+    batch = batch_of(SPECS["mlp"], seeds, size=16)
+    states, calls = [], []
+    ask = fused.gram_gradient
+    monkeypatch.setattr(fused, "gram_gradient", lambda x, centered: calls.append(centered) or ask(x, centered=centered))
+    for fits in (False, True):
+        monkeypatch.setattr(fused, "fits", lambda _features, fits=fits: fits)
+        learner = Learner(SPECS["mlp"], LearnerConfig(), seeds, arms)
+
+        def learn(learner=learner):
+            update(learner.objective, learner.adam, learner.layout, learner.state, batch)
+
+        torch.compile(learn, backend="aot_eager", fullgraph=True, dynamic=False)()
+        states.append(learner.state.online)
+    assert calls == [True, False]
+    torch.testing.assert_close(states[1], states[0])
+
+
+def test_features_in_double_precision_or_on_the_host_take_the_plain_version():
+    assert not fused.fits(torch.zeros(1, 32, 512))
+    assert not fused.fits(torch.zeros(1, 32, 512, dtype=torch.float64, device="meta"))

@@ -14,7 +14,9 @@ v_i = C_ii; and offdiag(·), a matrix with its diagonal set to zero:
 
 Centred, the gradient with respect to φ is that with respect to X less its mean over the samples. For `decor` and `gram`
 there is no such mean, since 1ᵀX = 0. Automatic differentiation finds the same numbers (`gramian.penalties` is the
-oracle) with more passes over the memory; here the gradient of `gram` is one pass over φ and two matrix products.
+oracle) with more passes over the memory; here the gradient of `gram` is one pass over φ and two matrix products, on a
+GPU in two kernels (`gramian.deep.fused`). The value is a small sum beside it, which a compiler leaves out where nobody
+reads it.
 """
 
 from collections.abc import Callable
@@ -22,6 +24,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from gramian.deep import fused
 from gramian.penalties import floating, prepared, without_diagonal
 
 
@@ -56,6 +59,8 @@ def gram(features: Tensor, *, centered: bool) -> Slope:
     n = x.shape[-2]
     products, variance = x @ x.mT, x.square().mean(-2, keepdim=True)
     value = (products / n).square().sum((-2, -1)) - variance.square().sum((-2, -1))
+    if fused.fits(features):
+        return _slope(value, fused.gram_gradient(features, centered=centered), features)
     # Divided after the second product: in between, a division would be a pass of its own.
     return _slope(value, 4 / n * (products @ x / n - x * variance), features)
 

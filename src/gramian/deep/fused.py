@@ -1,0 +1,154 @@
+"""The gradient of the Gram penalty as two kernels of a GPU (Triton).
+
+In separate operations it is a mean, two products and what lies between them: little work, but where the runs are few
+the products have one program each, which goes through all features, one after the other. Here the features are divided
+into blocks, with a program for each:
+
+1. each makes the products of all samples by its own features, a part of XXᵀ;
+2. each adds up the parts, in their order, and makes its own columns of the gradient.
+
+Products are three products of TF32 parts: as exact as one of float32, on the units that are made for products. A single
+one, where torch may round to TF32, would make the gradient too short by a thousandth: bits are cut off, not rounded.
+
+`gramian.deep.slopes.gram` is the plain version, and the oracle.
+"""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gramian.penalties import prepared
+
+AVAILABLE = find_spec("triton") is not None
+"""Triton comes with the builds of torch that know CUDA."""
+MOST_SAMPLES = 64
+"""More do not fit into a program, and are work enough for separate operations."""
+LEAST_CAPABILITY = (8, 0)
+"""Of a GPU whose units multiply TF32."""
+COLUMNS = 64
+"""Features of a program."""
+WARPS = 4
+"""Of a program."""
+PRECISION = "tf32x3"
+"""Of the products."""
+
+if AVAILABLE:
+    import triton
+    import triton.language as tl
+
+    kernel: Callable[[Any], Any] = triton.jit
+
+    @kernel
+    def _block(
+        features: tl.tensor, sample: tl.tensor, feature: tl.tensor,
+        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
+        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
+    ) -> tl.tensor:  # fmt: skip
+        """X at these places, zero beyond n and d."""
+        there = (sample < n) & (feature < d)
+        features += tl.program_id(0).to(tl.int64) * stride_run
+        x = tl.load(features + sample * stride_sample + feature * stride_feature, mask=there, other=0.0)
+        if centered:  # twice: a mean of large numbers is itself rounded
+            x = tl.where(there, x - tl.sum(x, axis=0, keep_dims=True) / n, 0.0)
+            x = tl.where(there, x - tl.sum(x, axis=0, keep_dims=True) / n, 0.0)
+        return x
+
+    @kernel
+    def _multiply(
+        features: tl.tensor, parts: tl.tensor,
+        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
+        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
+        rows: tl.constexpr, columns: tl.constexpr, precision: tl.constexpr,
+    ) -> None:  # fmt: skip
+        """One part of XXᵀ."""
+        sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
+        x = _block(features, sample, feature, stride_run, stride_sample, stride_feature, n, d, centered)
+        products = tl.dot(x, tl.trans(x), input_precision=precision)
+        place = (tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)).to(tl.int64) * rows * rows
+        tl.store(parts + place + sample * rows + tl.arange(0, rows)[None, :], products)
+
+    @kernel
+    def _descend(
+        features: tl.tensor, parts: tl.tensor, gradient: tl.tensor,
+        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
+        to_run: tl.tensor, to_sample: tl.tensor, to_feature: tl.tensor,
+        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
+        rows: tl.constexpr, columns: tl.constexpr, precision: tl.constexpr, count: tl.constexpr,
+    ) -> None:  # fmt: skip
+        """Some columns of the gradient, from all parts of XXᵀ."""
+        sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
+        parts += tl.program_id(0).to(tl.int64) * count * rows * rows + sample * rows + tl.arange(0, rows)[None, :]
+        products = tl.load(parts)
+        for part in tl.static_range(1, count):
+            products += tl.load(parts + part * rows * rows)
+        x = _block(features, sample, feature, stride_run, stride_sample, stride_feature, n, d, centered)
+        slope = tl.dot(products, x, input_precision=precision)
+        slope = 4.0 / n * (slope / n - x * (tl.sum(x * x, axis=0, keep_dims=True) / n))
+        gradient += tl.program_id(0).to(tl.int64) * to_run
+        tl.store(gradient + sample * to_sample + feature * to_feature, slope, mask=(sample < n) & (feature < d))
+
+
+def fits(features: Tensor) -> bool:
+    """Whether `gram_gradient` can be asked for these features ``[G, n, d]``.
+
+    Examples
+    --------
+    >>> fits(torch.zeros(1, 32, 512))  # not on a GPU
+    False
+    """
+    return (
+        AVAILABLE
+        and features.is_cuda
+        and features.ndim == 3
+        and features.dtype == torch.float32
+        and features.shape[1] <= MOST_SAMPLES
+    )
+
+
+def gram_gradient(features: Tensor, *, centered: bool) -> Tensor:
+    """4/n · (GX - X∘v) of features ``[G, n, d]``, see `gramian.deep.slopes`; float32, on a GPU."""
+    gradient: Tensor = operation(features, centered)
+    return gradient
+
+
+def plain(features: Tensor, centered: bool) -> Tensor:
+    """The same in several operations, where there are no units for products of TF32."""
+    x = prepared(features, centered)
+    n = x.shape[-2]
+    gradient = 4 / n * (x @ x.mT @ x / n - x * x.square().mean(-2, keepdim=True))
+    # It may be float64, where products of float32 are rounded.
+    return torch.empty_like(features).copy_(gradient)
+
+
+@torch.library.custom_op("gramian::gram_gradient", mutates_args=(), device_types="cuda")
+def operation(features: Tensor, centered: bool) -> Tensor:
+    """`gram_gradient` as one of torch's operations: its compiler cannot differentiate around a bare kernel."""
+    if torch.cuda.get_device_capability(features.device) < LEAST_CAPABILITY:
+        return plain(features, centered)
+    return launch(features, centered)
+
+
+def launch(features: Tensor, centered: bool) -> Tensor:
+    """Let the kernels do it."""
+    runs, n, d = features.shape
+    gradient = torch.empty_like(features)
+    rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
+    count = -(-d // COLUMNS)
+    parts = features.new_empty((runs, count, rows, rows))
+    sizes = n, d, centered, rows, COLUMNS, PRECISION
+    _multiply[(runs, count)](features, parts, *features.stride(), *sizes, num_warps=WARPS)
+    _descend[(runs, count)](
+        features, parts, gradient, *features.stride(), *gradient.stride(), *sizes, count, num_warps=WARPS
+    )
+    return gradient
+
+
+operation.register_kernel("cpu")(plain)
+
+
+@operation.register_fake
+def _(features: Tensor, _centered: bool) -> Tensor:
+    return torch.empty_like(features)
