@@ -37,6 +37,7 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     [
         (["--runs", "0"], "--runs 0 is too small; give 1 or more"),
         (["--patience-us", "-1"], "--patience-us -1 is too small; give 0 or more"),
+        (["--cores", "-1"], "--cores -1 is too small; give 0 or more"),
         (["--torch-threads", "0"], "--torch-threads 0 is too small; give 1 or more"),
         (["--torch-threads", "100000"], f"is too large; give at most {cores()}, the cores that this"),
         (["cartpole", "--replay-capacity", "0"], "--replay-capacity 0 is too small; give more than 1, n_step for each"),
@@ -113,6 +114,13 @@ def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, argu
     assert main(["bench", "pong", "--seconds", "0.1", "--device", "cpu", *arguments]) == 0
     assert said in capsys.readouterr().out.splitlines()[0]
     assert given == [patience_s] * 2
+
+
+def test_bench_says_when_the_process_that_learns_plays_too(monkeypatch, capsys):
+    monkeypatch.setattr(bench_command, "plays_itself", lambda _config, threads, _device: threads == 1)
+    for number, said in (("1", True), ("2", False)):
+        assert main(["bench", "pong", "--seconds", "0.1", "--device", "cpu", "--cores", number]) == 0
+        assert (", emulators in the learner's process, " in capsys.readouterr().out) is said
 
 
 def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):

@@ -384,7 +384,7 @@ import numpy as np
 from gramian.deep.environments import AtariOptions
 from gramian.deep.environments.atari import AtariEngine
 engine = AtariEngine("pong", 2, AtariOptions(), 2, patience_s={patience_s})
-open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in engine._players))
+open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in engine._players.players))
 engine.start(np.arange(2), np.arange(2))
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -409,7 +409,7 @@ def test_an_emulator_that_dies_is_an_error_and_not_a_wait_for_ever():
     environments = make("pong", threads=1)
     environments.reset()
     (group,) = environments._groups
-    group.engine._players[0].process.kill()
+    group.engine._players.players[0].process.kill()
     with pytest.raises((RuntimeError, BrokenPipeError)):
         play(environments, random_actions(environments, 3))
 
@@ -434,7 +434,7 @@ def test_emulators_start_while_others_go_on_and_the_first_game_waits_for_them(mo
 
 def test_emulators_that_are_closed_before_they_have_started_end():
     environments = make("pong", "breakout", threads=2)
-    processes = [player.process for group in environments._groups for player in group.engine._players]
+    processes = [player.process for group in environments._groups for player in group.engine._players.players]
     environments.close()
     assert [process.returncode for process in processes] == [0, 0]
 
@@ -442,7 +442,7 @@ def test_emulators_that_are_closed_before_they_have_started_end():
 def test_an_emulator_that_dies_while_it_starts_is_an_error():
     environments = make("pong", "pong", threads=2)
     (group,) = environments._groups
-    group.engine._players[1].process.kill()
+    group.engine._players.players[1].process.kill()
     for _ in range(2):  # and who tries again is told so again, and does not wait for ever
         with pytest.raises((RuntimeError, BrokenPipeError)):
             environments.reset()

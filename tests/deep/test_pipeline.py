@@ -124,7 +124,7 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
         deque(iter(trainer.step, None), maxlen=0)
     with pytest.raises(MemoryError, match="no room"):
         trainer.close()
-    assert trainer.environments._groups[0].engine._players == []  # the emulators are gone nevertheless
+    assert trainer.environments._groups[0].engine._players.players == []  # the emulators are gone nevertheless
 
 
 @pytest.mark.parametrize("sequential", [False, True])

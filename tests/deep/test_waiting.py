@@ -18,7 +18,7 @@ from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environm
 from gramian.deep.environments.atari import AtariEngine
 from gramian.deep.games import find_game
 from gramian.errors import UserError
-from tests.deep.environment_checks import play, random_actions
+from tests.deep.environment_checks import check_restore, play, random_actions
 
 ASLEEP, AWAKE = 1e-9, 60.0
 """Patience that is lost at once, and patience that is never lost."""
@@ -209,20 +209,21 @@ waiter.wait(out)
     assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
 
 
-def test_patience_changes_nothing_that_happens_in_the_games():
+def test_neither_patience_nor_who_plays_changes_what_happens_in_the_games():
     options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
     games, histories = [find_game("breakout"), find_game("pong")], []
-    for patience_s in (0.0, 0.002):
-        environments = Environments(games, [3, 4], 2, options, threads=2, patience_s=patience_s)
+    for patience_s, here in ((0.0, False), (0.002, False), (0.0, True)):
+        environments = Environments(games, [3, 4], 2, options, threads=2, patience_s=patience_s, here=here)
         try:
             first = environments.reset().frames.copy()
             histories.append([{"frames": first}, *play(environments, random_actions(environments, 250))])
         finally:
             environments.close()
     assert any(step["started"].any() for step in histories[0][1:])
-    for mine, theirs in zip(*histories, strict=True):
+    for mine, *others in zip(*histories, strict=True):
         for name, array in mine.items():
-            np.testing.assert_array_equal(array, theirs[name])
+            for theirs in others:
+                np.testing.assert_array_equal(array, theirs[name])
 
 
 @pytest.mark.parametrize("patience_s", [0.0, ASLEEP, AWAKE])
@@ -230,7 +231,7 @@ def test_a_process_that_dies_while_it_is_waited_for_is_the_same_error_awake_and_
     engine = AtariEngine("pong", 1, AtariOptions(), 1, patience_s=patience_s)
     try:
         engine.start(np.arange(1), np.arange(1))
-        (player,) = engine._players
+        (player,) = engine._players.players
         player.process.send_signal(signal.SIGSTOP)
         engine.send(np.zeros(1, np.int64))
         later = threading.Timer(0.05, player.process.kill)
@@ -274,6 +275,33 @@ def test_training_waits_awake_beside_a_gpu_where_everybody_has_a_core(
     trainer.make_environments(config, threads, device, patience_s=0.001)
     assert given == [patience_s, 0.001]
     assert trainer.PATIENCE_S > 0
+
+
+@pytest.mark.parametrize(
+    ("device", "threads", "here"), [("cuda", 1, True), ("cuda", 2, False), ("cuda", 0, False), ("cpu", 1, False)]
+)
+def test_who_learns_plays_too_where_a_gpu_has_one_core_beside_it(monkeypatch, device, threads, here):
+    given = []
+    monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["here"]))
+    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0, 1]))
+    trainer.make_environments(config, threads, device)
+    assert given == [here]
+
+
+def test_what_is_played_here_starts_no_process(monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", None)
+    environments = Environments([find_game("pong")], [0], 3, here=True)
+    environments.reset()
+    environments.send(np.zeros((1, 3), np.int64))
+    assert environments.recv().frames.any()
+    environments.close()
+
+
+def test_games_that_are_played_here_go_on_where_they_were_saved():
+    def make():
+        return Environments([find_game("pong"), find_game("breakout")], [1, 2], 2, parts=2, here=True)
+
+    check_restore(make, before=40, after=30)
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -18,7 +18,7 @@ from gramian.deep.graphs import Execution, compare, pick_execution
 from gramian.deep.memory import memory_bill
 from gramian.deep.replay import bytes_needed
 from gramian.deep.session import learner_bytes, pick_device, place_replay
-from gramian.deep.trainer import network_spec, patience
+from gramian.deep.trainer import network_spec, patience, plays_itself
 from gramian.errors import UserError
 from gramian.progress import counted
 
@@ -58,6 +58,9 @@ class BenchOptions:
     """Whether the actors wait for the learner; the default is the preset's."""
     torch_threads: int = 1
     """Threads of torch on the CPU."""
+    cores: int = 0
+    """Cores for Atari's emulators, a process each; 0 takes all. With 1, beside a GPU, they are played in the process
+    that learns."""
     patience_us: int | None = None
     """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake; by default as in
     training."""
@@ -73,8 +76,9 @@ def bench_command(options: BenchOptions) -> int:
     for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
         if number < 1:
             raise UserError(f"--{option} {number} is too small; give 1 or more")
-    if options.patience_us is not None and options.patience_us < 0:
-        raise UserError(f"--patience-us {options.patience_us} is too small; give 0 or more")
+    for option, number in (("cores", options.cores), ("patience-us", options.patience_us or 0)):
+        if number < 0:
+            raise UserError(f"--{option} {number} is too small; give 0 or more")
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
     torch.set_num_threads(check_torch_threads(options.torch_threads, cores()))
@@ -86,8 +90,10 @@ def bench_command(options: BenchOptions) -> int:
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
     replay_device = _placed(config, device, options.replay_device)
-    patience_s = patience(config, device=device) if options.patience_us is None else options.patience_us / 1e6
+    patience_s = patience(config, options.cores, device) if options.patience_us is None else options.patience_us / 1e6
     awake = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
+    if plays_itself(config, options.cores, device):
+        awake = ", emulators in the learner's process"
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     if device.type == "cpu" and game.kind == "atari" and settings.bf16:
         rounding = ", bfloat16"
@@ -102,6 +108,7 @@ def bench_command(options: BenchOptions) -> int:
         device=device,
         replay_device=replay_device,
         execution=execution,
+        threads=options.cores,
         patience_s=patience_s,
         report=lambda line: print(f"gramian: {line}", file=sys.stderr),
     )

@@ -1,4 +1,4 @@
-"""Atari 2600 through ale-py, its consoles spread over processes: one for each core, or fewer.
+"""Atari 2600 through ale-py, its consoles spread over processes, one for each core or fewer, or played in this one.
 
 The processes play as told through shared memory, so that nothing is copied on the way and the order of events never
 depends on who is faster. See `gramian.deep.environments.emulator`.
@@ -13,13 +13,13 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gramian.deep.environments import emulator
-from gramian.deep.environments.emulator import ACT, DONE, SCREEN, START, Console, Waiter, map_arrays
+from gramian.deep.environments.emulator import ACT, DONE, SCREEN, START, Console, Waiter, carry_out, map_arrays
 from gramian.deep.environments.engine import Engine, Frames, Outcome, check_patience
 from gramian.deep.environments.options import SCREEN_PIXELS, AtariOptions, Flavour
 from gramian.deep.observations import ObservationSpec
@@ -44,7 +44,7 @@ class AtariEngine(Engine):
     count
         The number of copies.
     threads
-        How many processes play them.
+        How many processes play them; with 0 this one does, when it waits for the outcome.
     flavour
         Mode and difficulty; None is the game as it is switched on.
     colour
@@ -86,16 +86,11 @@ class AtariEngine(Engine):
             "flavour": flavour,
             "colour": colour,
         }
-        size = map_arrays(None, count, colour)[1]
-        with _anonymous_file() as memory:
-            os.truncate(memory, size)
-            self._arrays, _ = map_arrays(mmap.mmap(memory, size), count, colour)
-            step = max(1, min(threads, count))
-            self._players = [_start(memory, count, first, step, settings, patience_s) for first in range(step)]
-        self._waiter = Waiter([player.answers for player in self._players], patience_s)
+        players = _Processes if threads else _Here
+        self._players = players(count, min(threads, count), settings, patience_s)
+        self._arrays = self._players.arrays
         self._everyone = np.arange(count)
         self._lives = np.zeros(count, np.int64)
-        self._starting = True  # the first order waits for them: until then others, a GPU say, can start too
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
         """See :meth:`Engine.start`."""
@@ -103,8 +98,8 @@ class AtariEngine(Engine):
         arrays["chosen"][:] = np.isin(self._everyone, which)
         arrays["seeds"][which] = seeds
         arrays["noops"][which] = integers(bits(seeds, Stream.EPISODE), self._noop_max + 1)
-        self._order(START)
-        self._wait()
+        self._players.order(START)
+        self._players.wait()
         arrays["chosen"][:] = True
         self._lives[which] = arrays["lives"][which]
         return np.asarray(arrays["frames"][which])
@@ -112,11 +107,11 @@ class AtariEngine(Engine):
     def send(self, actions: NDArray[np.int64]) -> None:
         """See :meth:`Engine.send`."""
         self._arrays["actions"][:] = actions
-        self._order(ACT)
+        self._players.order(ACT)
 
     def recv(self) -> Outcome:
         """See :meth:`Engine.recv`."""
-        self._wait()
+        self._players.wait()
         arrays = self._arrays
         life_lost = arrays["lives"] < self._lives
         self._lives[:] = arrays["lives"]
@@ -131,8 +126,8 @@ class AtariEngine(Engine):
             playing = lengths > t
             self._arrays["chosen"][:] = playing
             self._arrays["actions"][playing] = [taken[t] for taken in actions if len(taken) > t]
-            self._order(ACT)
-            self._wait()
+            self._players.order(ACT)
+            self._players.wait()
             alive &= not self._arrays["over"][playing].any()
         self._arrays["chosen"][:] = True
         self._lives[:] = self._arrays["lives"]
@@ -140,30 +135,70 @@ class AtariEngine(Engine):
 
     def close(self) -> None:
         """See :meth:`Engine.close`."""
-        for player in self._players:
+        self._players.close()
+
+
+class _Here:
+    """Consoles that are played in this process; the arguments as for `_Processes`."""
+
+    def __init__(self, count: int, _step: int, settings: dict[str, Any], _patience_s: float) -> None:
+        size = map_arrays(None, count, settings["colour"])[1]
+        self.arrays, _ = map_arrays(mmap.mmap(-1, size), count, settings["colour"])
+        self._consoles = {i: Console(**settings) for i in range(count)}
+        self._told = b""
+
+    def order(self, order: bytes) -> None:
+        """Note what to do: whoever gives orders has something to do himself before he waits."""
+        self._told = order
+
+    def wait(self) -> None:
+        """Do it."""
+        carry_out(self._told, self._consoles, self.arrays)
+
+    def close(self) -> None:
+        """Nothing is left running."""
+
+
+class _Processes:
+    """Processes that play ``count`` consoles, ``step`` of them, so that each plays every ``step``-th one."""
+
+    def __init__(self, count: int, step: int, settings: dict[str, Any], patience_s: float) -> None:
+        size = map_arrays(None, count, settings["colour"])[1]
+        with _anonymous_file() as memory:
+            os.truncate(memory, size)
+            self.arrays, _ = map_arrays(mmap.mmap(memory, size), count, settings["colour"])
+            self.players = [_start(memory, count, first, step, settings, patience_s) for first in range(step)]
+        self._waiter = Waiter([player.answers for player in self.players], patience_s)
+        self._starting = True  # the first order waits for them: until then others, a GPU say, can start too
+
+    def order(self, order: bytes) -> None:
+        """Tell them what to do."""
+        if self._starting:
+            self._starting = False  # first: one who tries again after a failure is not to wait for what has come
+            self.wait()
+        for player in self.players:
+            os.write(player.orders, order)
+
+    def wait(self) -> None:
+        """Wait until all have done it."""
+        for player in self.players:
+            if self._waiter.wait(player.answers) != DONE:
+                raise RuntimeError(f"an emulator's process has ended by itself (exit code {player.process.wait()})")
+
+    def close(self) -> None:
+        """End them."""
+        for player in self.players:
             os.close(player.orders)
-        for player in self._players:
+        for player in self.players:
             player.process.wait()
             os.close(player.answers)
-        self._players = []
+        self.players = []
 
     def __del__(self) -> None:
         """A process ends when its pipe is closed; nobody should have to wait for it who has not asked to."""
-        for player in getattr(self, "_players", ()):
+        for player in getattr(self, "players", ()):
             with contextlib.suppress(OSError):
                 os.close(player.orders)
-
-    def _order(self, order: bytes) -> None:
-        if self._starting:
-            self._starting = False  # first: one who tries again after a failure is not to wait for what has come
-            self._wait()
-        for player in self._players:
-            os.write(player.orders, order)
-
-    def _wait(self) -> None:
-        for player in self._players:
-            if self._waiter.wait(player.answers) != DONE:
-                raise RuntimeError(f"an emulator's process has ended by itself (exit code {player.process.wait()})")
 
 
 @cache

@@ -1,7 +1,7 @@
 """Atari 2600 consoles, and a process that plays some of them.
 
-`gramian.deep.environments.atari` runs this file as a program, once for each core. It imports nothing of the package,
-so that a process is there in a fraction of a second.
+`gramian.deep.environments.atari` runs this file as a program, once for each core, or plays the consoles itself. It
+imports nothing of the package, so that a process is there in a fraction of a second.
 
 An episode must be a function of its seed and its actions. Resetting a game does not give that: in a dozen games the
 console's memory hangs on what was before. Loading the cartridge again does, and costs as much as some three hundred
@@ -431,17 +431,22 @@ def serve(
     waiter = Waiter([orders], patience_s)
     os.write(answers, DONE)
     while order := waiter.wait(orders):  # nothing at all: the other side has gone, in whatever way
-        for i, console in consoles.items():
-            if not arrays["chosen"][i]:
-                continue
-            frame = arrays["frames"][i]
-            if order == START:
-                console.start(int(arrays["seeds"][i]), int(arrays["noops"][i]), frame)
-                arrays["rewards"][i], arrays["over"][i] = 0, False
-            else:
-                arrays["rewards"][i], arrays["over"][i] = console.act(int(arrays["actions"][i]), frame)
-            arrays["lives"][i] = console.lives
+        carry_out(order, consoles, arrays)
         os.write(answers, DONE)
+
+
+def carry_out(order: bytes, consoles: dict[int, Console], arrays: dict[str, NDArray[Any]]) -> None:
+    """Let those of the consoles that are chosen act, or start; what comes of it goes into the arrays."""
+    for i, console in consoles.items():
+        if not arrays["chosen"][i]:
+            continue
+        frame = arrays["frames"][i]
+        if order == START:
+            console.start(int(arrays["seeds"][i]), int(arrays["noops"][i]), frame)
+            arrays["rewards"][i], arrays["over"][i] = 0, False
+        else:
+            arrays["rewards"][i], arrays["over"][i] = console.act(int(arrays["actions"][i]), frame)
+        arrays["lives"][i] = console.lives
 
 
 def main() -> None:

@@ -100,6 +100,8 @@ class Environments:
         E.
     threads
         How many processes play the Atari games of a part; 0 takes one for each core that this process may use.
+    here
+        No processes: Atari is played in this one, when it receives an outcome. What happens in the games is the same.
     parts
         Into how many parts to divide the runs, at most one for each run.
     patience_s
@@ -130,6 +132,8 @@ class Environments:
         threads: int = 0,
         parts: int = 1,
         patience_s: float = 0.0,
+        *,
+        here: bool = False,
     ):
         if not games or len(games) != len(seeds):
             raise ValueError(f"a population needs a game and a seed for each run, not {len(games)} and {len(seeds)}")
@@ -148,7 +152,7 @@ class Environments:
             _Part(
                 slice(*runs),
                 envs_per_run,
-                _make_groups(games, slice(*runs), envs_per_run, options, threads, patience_s),
+                _make_groups(games, slice(*runs), envs_per_run, options, 0 if here else threads, patience_s),
             )
             for runs in pairwise(bounds)
         ]
@@ -358,7 +362,7 @@ class Environments:
 def make_engine(
     game: Game, count: int, options: EnvironmentOptions | None = None, threads: int = 1, patience_s: float = 0.0
 ) -> Engine:
-    """Emulators of ``count`` copies of one game, to be started by hand; the last two are for Atari alone.
+    """Emulators of ``count`` copies of one game, to be started by hand; the last two are for `AtariEngine` alone.
 
     Examples
     --------
@@ -432,7 +436,7 @@ def _make_groups(
     first = runs.start * envs_per_run
     for game in dict.fromkeys(games[runs]):
         rows = first + np.flatnonzero([games[owner] == game for owner in owners])
-        share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
+        share = max(1, min(rows.size, round(threads * rows.size / len(owners)))) if threads else 0
         engine = make_engine(game, rows.size, options, share, patience_s)
         groups.append(_Group(engine, rows, _as_slice(rows), _as_slice(rows - first)))
     return tuple(groups)
