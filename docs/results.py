@@ -999,43 +999,42 @@ def dopamine() -> str:
 def breakout() -> str:
     """Breakout's first three million frames: Dopamine's two sets of runs, ours, and ours with actors that wait."""
     folder = RESULTS / "dopamine"
-    for path in (folder / "dopamine-runs.csv", folder / "later-runs.csv", folder / "sequential" / "dopamine-runs.csv"):
+    places = (folder, folder / "again", folder / "sequential")
+    for path in (folder / "later-runs.csv", *(place / "dopamine-runs.csv" for place in places)):
         if not path.exists():
             return awaited(path)
     published = reference.dopamine_curve("breakout")
     assert published is not None
     millions = 3
     theirs = [curve.returns[:, :millions] for curve in (published, read_later(folder / "later-runs.csv")["breakout"])]
-    ours, waiting = (
+    usual, again, waiting = (
         {
             run.seed: [one.mean_return for one in run.iterations[:millions]]
             for run in read_runs([place])[0]
             if run.game == "breakout"
         }
-        for place in (folder, folder / "sequential")
+        for place in places
     )
-    both, own = np.concatenate(theirs), np.array(list(ours.values()))
-    first, second = (np.array([ours[seed] for seed in seeds]) for seeds in (range(5), range(5, 10)))
-    sets = {
-        "Dopamine's first": theirs[0],
-        "Dopamine's later": theirs[1],
-        "ours, seeds 0 to 4": first,
-        "ours, seeds 5 to 9": second,
-        "ours, all ten": own,
-        "ours, `sequential`": np.array(list(waiting.values())),
-    }
+    usual |= again
+    both, ours = np.concatenate(theirs), np.array(list(usual.values()))
+    sets = {"Dopamine's first": theirs[0], "Dopamine's later": theirs[1]}
+    for name, runs, starts in (("ours", usual, (0, 5, 20)), ("ours, `sequential`", waiting, (10, 15))):
+        for start in starts:
+            own = [runs[seed] for seed in range(start, start + 5)]
+            sets[f"{name}, seeds {start} to {start + 4}"] = np.array(own)
+        sets[f"{name}, all {len(runs)}"] = np.array(list(runs.values()))
     lines = [
         [
             name,
             str(len(values)),
             *(shown(*interval(values[:, million])) for million in range(millions)),
             told(*welch(values[:, -1], both[:, -1])) if name.startswith("ours") else "–",
-            told(*welch(values[:, -1], own[:, -1])) if "sequential" in name else "–",
+            told(*welch(values[:, -1], ours[:, -1])) if "sequential" in name else "–",
         ]
         for name, values in sets.items()
     ]
     names = ["runs of Breakout", "how many", "first million", "second", "third", "third, less Dopamine's ten"]
-    return table([*names, "less our ten"], lines)
+    return table([*names, f"less our {len(ours)}"], lines)
 
 
 def copied(name: str) -> str:

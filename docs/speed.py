@@ -30,7 +30,10 @@ OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
 """Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
 GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
 UPDATE_COMMIT, SINGLE_COMMIT, SERVED_COMMIT = "c738743", "a8c2680", "6d69abb"
-"""Commits of measurements of updates; of the second with one run alone, of the third as clients of the service."""
+"""Commits of measurements of updates with the penalty in plain operations; of the second with one run alone, of the
+third as clients of the service."""
+BLOCKS_COMMIT, BLOCKS = "17d528a", "64 features, 4 warps"
+"""That from which on the penalty is two kernels, and their form."""
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
 FIGURE_RUNS = 9
@@ -49,6 +52,8 @@ RUNS_OF = {
     "three-h200": {3: 15},
     "ten-h200": {2: 10},
     "sequential-h200": {1: 5},
+    "apart-ten-h200": {10: 10},
+    "apart-nine-h200": {9: 9},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
@@ -325,9 +330,16 @@ def older_pair(**wanted: object) -> Pair:
 
 def form(name: str) -> Pair:
     """Updates of one run in the table of forms that were measured in turn."""
-    dqn, other = (
-        [float(one["microseconds"]) for one in rows("forms-h200", runs=1, form=which)] for which in ("dqn", name)
-    )
+    return _forms("forms-h200", name, runs=1)
+
+
+def block(name: str, runs: int = 1, served: str = "no") -> Pair:
+    """Updates in the table of forms that go through blocks of features, measured in turn."""
+    return _forms("blocks-h200", name, runs=runs, served=served)
+
+
+def _forms(table: str, name: str, **wanted: object) -> Pair:
+    dqn, other = ([float(one["microseconds"]) for one in rows(table, form=which, **wanted)] for which in ("dqn", name))
     return dqn, other
 
 
@@ -336,38 +348,49 @@ def ratio(found: Pair) -> str:
     return spread([gram / dqn for dqn, gram in zip(*found, strict=True)], 3)
 
 
+def now(runs: int) -> dict[str, Pair]:
+    """Measurements of the penalty as it is, by what they are called."""
+    found = {"in turn with plain operations": block(BLOCKS, runs)}
+    if runs == 1:
+        found["the same, served"] = block(BLOCKS, runs, served="yes")
+        found["another process"] = pair("update-h200", commit=BLOCKS_COMMIT, runs=runs)
+    return found
+
+
 def penalty() -> str:
     """What an update costs with the penalty."""
     lines = []
     for runs in (12, 1):
-        newer = {f"{SERVED_COMMIT}, served": SERVED_COMMIT} | ({SINGLE_COMMIT: SINGLE_COMMIT} if runs == 1 else {})
-        for name, commit in newer.items():
-            newest = pair("update-h200", commit=commit, runs=runs)
-            lines.append([str(runs), "yes", name, whole(statistics.median(newest[0])), ratio(newest)])
+        found = [(f"{BLOCKS_COMMIT}, {name}", "two kernels", "yes", one) for name, one in now(runs).items()]
+        found.append((f"{BLOCKS_COMMIT}, in turn with two kernels", "plain", "yes", block("plain", runs)))
+        if runs == 1:
+            found.append((f"{BLOCKS_COMMIT}, the same, served", "plain", "yes", block("plain", runs, served="yes")))
+        commits = {f"{SERVED_COMMIT}, served": SERVED_COMMIT} | ({SINGLE_COMMIT: SINGLE_COMMIT} if runs == 1 else {})
+        found += [
+            (name, "plain", "yes", pair("update-h200", commit=commit, runs=runs)) for name, commit in commits.items()
+        ]
+        lines += [_updates(runs, *one) for one in found]
         lines += [
-            [str(runs), one["tf32"], one["commit"], whole(one["dqn_us"]), ranged(one, "ratio")]
+            [str(runs), "plain", one["tf32"], one["commit"], whole(one["dqn_us"]), ranged(one, "ratio")]
             for one in reversed(rows("bias-h200", runs=runs))
         ]
-        found = [
-            *([(NOW, "yes", form("gram"))] if runs == 1 else []),
-            (UPDATE_COMMIT, "yes", pair("update-h200", commit=UPDATE_COMMIT, runs=runs)),
-            ("52be9f7", "yes", older_pair(runs=runs, tf32="yes")),
-            ("52be9f7", "no", older_pair(runs=runs, tf32="no")),
+        older = [
+            *([(NOW, "plain", "yes", form("gram"))] if runs == 1 else []),
+            (UPDATE_COMMIT, "plain", "yes", pair("update-h200", commit=UPDATE_COMMIT, runs=runs)),
+            ("52be9f7", "plain", "yes", older_pair(runs=runs, tf32="yes")),
+            ("52be9f7", "plain", "no", older_pair(runs=runs, tf32="no")),
         ]
-        lines += [
-            [str(runs), tf32, commit, whole(statistics.median(one[0])), ratio(one)] for commit, tf32, one in found
-        ]
-    return table(["runs", "TF32", "commit", "`dqn`, µs", "`gram` / `dqn`"], lines, (1, 2))
+        lines += [_updates(runs, *one) for one in older]
+    return table(["runs", "penalty", "TF32", "commit", "`dqn`, µs", "`gram` / `dqn`"], lines, (1, 2, 3))
+
+
+def _updates(runs: int, commit: str, penalty: str, tf32: str, found: Pair) -> list[str]:
+    return [str(runs), penalty, tf32, commit, whole(statistics.median(found[0])), ratio(found)]
 
 
 def dearer(runs: int) -> list[float]:
-    """By how many percent an update with `gram` takes longer than one with `dqn`, in each measurement."""
-    found = [pair("update-h200", commit=commit, runs=runs) for commit in (SERVED_COMMIT, UPDATE_COMMIT)]
-    if runs == 1:
-        found += [pair("update-h200", commit=SINGLE_COMMIT, runs=1), form("gram")]
-    found += [older_pair(runs=runs, tf32=tf32) for tf32 in ("yes", "no")]
-    printed = [float(one["ratio"]) for one in rows("bias-h200", runs=runs)]
-    return [100 * (ratio - 1) for ratio in (*printed, *map(median_ratio, found))]
+    """By how many percent an update with `gram` takes longer than one with `dqn`, in each measurement as it is now."""
+    return [100 * (median_ratio(one) - 1) for one in now(runs).values()]
 
 
 def median_ratio(found: Pair) -> float:
@@ -379,7 +402,7 @@ def forms() -> str:
     """What was tried to make the penalty of one run cheaper."""
     beside = "beside the target network"
     found = {
-        "plain operations, compiled with the rest: what is used": pair("update-h200", commit=UPDATE_COMMIT, runs=1),
+        "plain operations, compiled with the rest": pair("update-h200", commit=UPDATE_COMMIT, runs=1),
         "the same, in the order in which they are written": pair(
             "arrangements-h200", arrangement="in their own order", runs=1
         ),
@@ -399,6 +422,15 @@ def forms() -> str:
         "the first product so, centred once": form("sums first"),
         "the second product so, in float64, centred once": form("sums second"),
         "the first product in eight blocks of features, centred once": form("split"),
+        "plain operations, measured in turn with all below": block("plain"),
+        "two kernels (Triton), blocks of 64 features, four warps each: what is used": block(BLOCKS),
+        "the same, products in float32": block("64 features, 4 warps, float32"),
+        "the same, eight warps": block("64 features, 8 warps"),
+        "the same, two warps": block("64 features, 2 warps"),
+        "blocks of 128 features, four warps": block("128 features, 4 warps"),
+        "blocks of 32 features, four warps": block("32 features, 4 warps"),
+        "blocks of 32 features, two warps": block("32 features, 2 warps"),
+        "blocks of 32 features, one warp": block("32 features, 1 warps"),
     }
     lines = [[form, *(whole(statistics.median(us)) for us in one), ratio(one)] for form, one in found.items()]
     return table(["form", "`dqn`, µs", "`gram`, µs", "`gram` / `dqn`"], lines)
@@ -531,6 +563,8 @@ def bill() -> str:
         ("1,000,000, the preset's", "15, preset `dopamine`, the network of `author`", million(),
          "four seconds, `h200.csv`"),
         ("1,000,000", "9, each in a process of its own, awake", together("nine"), "20 seconds, `apart-h200.csv`"),
+        ("1,000,000", "9, the same, of the study itself", at_work("apart-nine-h200", 9),
+         "six minutes, `apart-nine-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`, awake", at_work("fifteen-h200", 1),
@@ -690,8 +724,9 @@ def aims() -> str:
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
-            f"[12 runs: {-min(many):.1f} % cheaper to {max(many):.1f} dearer](#what-the-penalty-costs); one run: "
-            f"{min(single):.1f} to {max(single):.1f} % dearer, in {within} of {len(single)} measurements within it",
+            f"[12 runs: {many[0]:.1f} %](#what-the-penalty-costs); one run: "
+            f"{', '.join(f'{share:.1f}' for share in sorted(single))} %, in {within} of {len(single)} measurements "
+            "within it",
         ),
         (
             "first update at most 20 s after the start, compiled before",
@@ -706,15 +741,17 @@ def aims() -> str:
         (
             f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
             f"[{days(mean_rate('steady-h200')):.1f} days](#as-the-work-grows) with replays of 100,000 transitions; "
-            f"with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds; with preset "
+            f"with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds and "
+            f"{days(at_work('apart-nine-h200', 9)):.1f} by six minutes of nine runs; with preset "
             f"`dopamine`, whose network is larger, {days(at_work('three-h200', 3)):.1f} by ten minutes, and before "
             f"{days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f}",
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
-            f"[{figure / together('nine') / 60:.0f} minutes](#the-bill-of-the-study) with each run in a process of its "
-            "own and one environment, as the preset has it, by the rate of 20 seconds; "
-            f"{eights[0]:.0f} and {eights[1]:.0f} in one process with eight environments a run, by seconds too, and "
+            f"[{figure / at_work('apart-nine-h200', 9) / 60:.0f} minutes](#the-bill-of-the-study), missed, with each "
+            "run in a process of its own and one environment, as the preset has it, by six minutes of the study, and "
+            f"{figure / together('nine') / 60:.0f} by 20 seconds of `gramian bench`; {eights[0]:.0f} and "
+            f"{eights[1]:.0f} in one process with eight environments a run, by seconds too, and "
             f"{figure / nine / 60:.0f} in one process with one",
         ),
         (

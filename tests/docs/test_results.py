@@ -63,26 +63,29 @@ def breakout_runs(results, returns, folder=""):
 
 def test_breakout_s_third_million_is_compared_with_both_sets_of_dopamine_s_and_with_our_own(results):
     breakout_runs(results, {seed: [1.0, 5.0, 10.0 + seed, 99.0] for seed in range(10)})
+    breakout_runs(results, {seed: [1.5, 5.5, seed] for seed in range(20, 25)}, "again")
     assert results.breakout().startswith(results.AWAITED)
-    breakout_runs(results, {seed: [2.0, 6.0, 20.0 + seed] for seed in (10, 11)}, "sequential")
+    breakout_runs(results, {seed: [2.0, 6.0, 20.0 + seed] for seed in range(10, 20)}, "sequential")
     later = ["breakout,1,1.0,3.0", "breakout,2,5.0,7.0", "breakout,3,14.0,16.0"]
     text = "\n".join(["game,million_frames,run1,run2", *later]) + "\n"
     (results.RESULTS / "dopamine" / "later-runs.csv").write_text(text)
     names, *cells = columns(results.breakout()).values()
     found = dict(zip(names, zip(*cells, strict=True), strict=True))
     assert found["Dopamine's later"][:2] == ("2", "2.00 [−10.7, 14.7]")
-    assert found["ours, seeds 0 to 4"][3].startswith("12.0 [")
-    assert found["ours, seeds 5 to 9"][3].startswith("17.0 [")
-    assert found["ours, all ten"][0] == "10"
+    for name, mean in (("0 to 4", "12.0"), ("5 to 9", "17.0"), ("20 to 24", "22.0")):
+        assert found[f"ours, seeds {name}"][3].startswith(f"{mean} [")
+    for name, mean in (("10 to 14", "32.0"), ("15 to 19", "37.0")):
+        assert found[f"ours, `sequential`, seeds {name}"][3].startswith(f"{mean} [")
     first = results.reference.dopamine_curve("breakout").returns[:, 2]
     both = np.array([*first, 14.0, 16.0])
-    waiting = np.array([30.0, 31.0])
-    for name, values in (("ours, all ten", np.arange(10.0, 20.0)), ("ours, `sequential`", waiting)):
+    usual, waiting = np.array([*range(10, 20), *range(20, 25)], float), np.arange(30.0, 40.0)
+    for name, values in (("ours, all 15", usual), ("ours, `sequential`, all 10", waiting)):
         value, low, high = results.welch(values, both)
+        assert found[name][0] == str(len(values))
         assert found[name][4].strip("*") == results.shown(value, low, high)
         assert found[name][4].startswith("**") == (low > 0 or high < 0)
-    own = results.welch(waiting, np.arange(10.0, 20.0))
-    assert found["ours, `sequential`"][5] == f"**{results.shown(*own)}**"
+    own = results.welch(waiting, usual)
+    assert found["ours, `sequential`, all 10"][5] == f"**{results.shown(*own)}**"
     assert found["Dopamine's first"][4:] == ("–", "–")
 
 
