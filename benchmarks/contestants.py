@@ -52,6 +52,8 @@ class Workload:
     emulator_threads
         Of ale-py's vector environment where it is alone; 0 for its own choice, one for each environment and no more
         than the machine has cores.
+    cores
+        For the emulators of this package beside a learner; 0 for all.
     """
 
     contestant: str
@@ -65,6 +67,7 @@ class Workload:
     device: str
     warm_up_s: float
     emulator_threads: int = 0
+    cores: int = 0
 
     @property
     def settings(self) -> Settings:
@@ -295,7 +298,8 @@ class Ours:
         self._prefill = config.settings.prefill_agent_steps
         self._steps = work.runs * work.envs_per_run
         self._runs = work.runs
-        self.trainer = Trainer(config, make_environments(config, device=work.device), device=work.device)
+        environments = make_environments(config, work.cores, work.device)
+        self.trainer = Trainer(config, environments, device=work.device)
 
     def fill(self) -> None:
         """See `Contestant.fill`."""
