@@ -4,6 +4,7 @@ import torch
 
 from gramian.deep.arms import Arm
 from gramian.deep.batch import Batch
+from gramian.deep.halves import Agenda
 from gramian.deep.learner import Learner
 from gramian.deep.networks import NetworkSpec
 
@@ -59,3 +60,13 @@ def alone_and_among_others(spec, config, arms, updates, size):
         for seed, one in enumerate(alone):
             one.update(batch_of(spec, [seed], number, size))
     return [(one.state.online[0], row) for one, row in zip(alone, together.state.online, strict=True)]
+
+
+def update_in_threads(learner, batch, number, threads, workers):
+    """The ``number``-th update of all runs of Atari's network, by so many of the threads."""
+    agenda = Agenda()
+    updates = [agenda.add(run.pieces(batch, number)) for run in learner.run_updates]
+    agenda.staff(threads, workers)
+    for update in updates:
+        update.result()
+    learner.count_host_update()

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 from gramian.deep.arms import Arm
+from gramian.deep.halves import Agenda, Piece
 from gramian.deep.learner import Learner, LearnerConfig, update
 from gramian.deep.networks import NetworkSpec
-from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of
+from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of, update_in_threads
 
 ATARI = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
 CONFIGS = {
@@ -82,10 +83,7 @@ def test_halves_in_threads_give_the_same_bits(workers):
         for number in range(1, 6):
             batch = batch_of(spec, seeds, number, size=17)
             in_turn.update(batch)
-            tasks = [threads.submit(task) for run in threaded.run_updates for task in run.tasks(batch, number)]
-            for task in tasks:
-                task.result()
-            threaded.count_host_update()
+            update_in_threads(threaded, batch, number, threads, workers)
     for name, tensor in in_turn.state_dict().items():
         assert torch.equal(threaded.state_dict()[name], tensor), name
 
@@ -111,21 +109,46 @@ def test_a_run_of_atari_s_full_network_is_updated_to_the_same_bits_alone_and_amo
         assert torch.equal(alone, among_others)
 
 
-def test_the_tasks_of_an_update_go_through_a_method_that_a_profile_can_watch(monkeypatch):
+@pytest.mark.parametrize("bf16", [False, True])
+@pytest.mark.parametrize("double_q", [False, True])
+def test_an_update_that_looks_at_the_target_before_its_turn_gives_the_same_bits(double_q, bf16):
+    spec, seeds, config = SPECS["nature"], [0, 1], LearnerConfig(double_q=double_q, bf16=bf16)
+    in_turn, ahead = (Learner(spec, config, seeds, [Arm("gram", 0.1), Arm("dr3", 0.1)]) for _ in range(2))
+    batches = [batch_of(spec, seeds, number, size=8) for number in range(1, 5)]
+    for batch in batches:
+        in_turn.update(batch)
+    agenda, turns = Agenda(), [Piece() for _ in batches]
+    updates = [
+        [agenda.add(run.pieces(batch, number, [turn])) for run in ahead.run_updates]
+        for number, (batch, turn) in enumerate(zip(batches, turns, strict=True), start=1)
+    ]
+    with ThreadPoolExecutor(2) as threads:
+        agenda.staff(threads, 2)
+        for turn, update in zip(turns, updates, strict=True):
+            agenda.open(turn)
+            for run in update:
+                run.result()
+    assert torch.equal(ahead.state.online, in_turn.state.online)
+
+
+def test_the_pieces_of_an_update_go_through_a_method_that_a_profile_can_watch(monkeypatch):
     (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("dqn")]).run_updates
     watched, work = [], run.work
-    monkeypatch.setattr(run, "work", lambda plan: (watched.append(plan), work(plan)))
-    for task in run.tasks(batch_of(SPECS["nature"], [0]), 1):
-        task()
-    assert len(watched) == 2
+    monkeypatch.setattr(run, "work", lambda piece: (watched.append(piece), work(piece)))
+    pieces = run.pieces(batch_of(SPECS["nature"], [0]), 1)
+    agenda = Agenda()
+    agenda.add(pieces)
+    agenda.work()
+    assert len(watched) == len(pieces)
 
 
 def test_a_piece_that_fails_does_not_leave_the_other_thread_waiting():
     (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("gram-unbiased", 0.1)]).run_updates
+    agenda = Agenda()
+    done = agenda.add(run.pieces(batch_of(SPECS["nature"], [0], size=2), 1))
     with ThreadPoolExecutor(2) as threads:  # the penalty needs four samples
-        tasks = [threads.submit(task) for task in run.tasks(batch_of(SPECS["nature"], [0], size=2), 1)]
-        failures = [task.exception() for task in tasks]
-    assert sorted(type(failure).__name__ for failure in failures) == ["NoneType", "ValueError"]
+        agenda.staff(threads, 2)
+    assert isinstance(done.exception(timeout=0), ValueError)
 
 
 @pytest.mark.parametrize(("network", "bf16"), [("mlp", False), ("nature", False), ("nature", True)])

@@ -1,9 +1,10 @@
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 import torch
 
-from gramian.deep.halves import one_thread
+from gramian.deep.halves import Agenda, Piece, one_thread
 
 
 @pytest.fixture
@@ -30,3 +31,49 @@ def test_a_thread_that_first_uses_torch_in_the_block_keeps_one_thread():
         with one_thread():
             assert other.submit(torch.get_num_threads).result() == 1
         assert other.submit(torch.get_num_threads).result() == 1
+
+
+def test_pieces_are_done_in_their_order_as_soon_as_they_are_ready():
+    done, agenda, gate = [], Agenda(), Piece()
+    first = Piece(lambda: done.append("first"), [gate])
+    second = Piece(lambda: (done.append("second"), agenda.open(gate)))
+    third = Piece(lambda: done.append("third"))
+    both, last = agenda.add([first, second]), agenda.add([third])
+    agenda.work()
+    assert done == ["second", "first", "third"]
+    assert both.done()
+    assert last.done()
+
+
+def test_threads_that_are_at_work_are_not_asked_twice():
+    agenda, begun, gate = Agenda(), Event(), Event()
+    with ThreadPoolExecutor(3) as threads:
+        first = agenda.add([Piece(lambda: (begun.set(), gate.wait()))])
+        agenda.staff(threads, 1)
+        begun.wait()
+        second = agenda.add([Piece()])
+        agenda.staff(threads, 1)
+        assert not second.done()
+        gate.set()
+        for future in (first, second):
+            future.result(timeout=10)
+    third = agenda.add([Piece()])
+    with ThreadPoolExecutor(1) as threads:  # those before have gone
+        agenda.staff(threads, 1)
+        third.result(timeout=10)
+
+
+def test_pieces_that_are_dropped_are_not_done_and_leave_nobody_waiting():
+    agenda, done = Agenda(), []
+    with ThreadPoolExecutor(1) as threads:
+        future = agenda.add([Piece(lambda: done.append("never"), [Piece()])])
+        agenda.staff(threads, 1)
+        agenda.drop(future)
+    assert not done
+
+
+def test_a_failure_is_told_to_all_who_wait():
+    agenda = Agenda()
+    futures = [agenda.add([Piece(lambda: 1 / 0)]), agenda.add([Piece(print)])]
+    agenda.work()
+    assert [type(future.exception()) for future in futures] == [ZeroDivisionError] * 2

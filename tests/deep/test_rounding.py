@@ -15,7 +15,7 @@ from gramian.deep.learner import Learner, LearnerConfig
 from gramian.deep.networks import NetworkSpec, by_run, convolutions, forward
 from gramian.deep.rounding import RoundedUpdate, caution
 from gramian.deep.trainer import Trainer, make_environments
-from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of
+from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of, update_in_threads
 from tests.deep.test_pipeline import short, trained
 
 KINDS = ("nature", "dopamine")
@@ -151,9 +151,7 @@ def test_rounded_halves_in_threads_give_the_same_bits(workers, double_q):
         for number in range(1, 6):
             batch = batch_of(spec, seeds, number, size=17)
             in_turn.update(batch)
-            for task in [threads.submit(task) for run in threaded.run_updates for task in run.tasks(batch, number)]:
-                task.result()
-            threaded.count_host_update()
+            update_in_threads(threaded, batch, number, threads, workers)
     for name, tensor in in_turn.state_dict().items():
         assert torch.equal(threaded.state_dict()[name], tensor), name
 

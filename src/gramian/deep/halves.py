@@ -15,7 +15,8 @@ divide by samples, and the rest by what lies side by side in memory:
 | Adam | parameters |
 
 Each half of each line is a piece of work by itself, which waits for the pieces that it needs and for no others. Threads
-take one piece after the other: whoever has lost his core to the actors or to an emulator does the fewer of them.
+take one piece after the other: whoever has lost his core to the actors or to an emulator does the fewer of them. The
+target network does not wait for the update before, as the online network has to: its pieces fill the gaps of that one.
 
 There are two halves whatever the number of threads, and sums over them have an order, so that a run is the same run on
 any number of cores. A piece has one thread: divided further by torch, the order of a sum would depend on the cores, and
@@ -25,10 +26,10 @@ threads would wait for each other within every single operation.
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -121,7 +122,7 @@ class Work:
 class Piece:
     """Some work of an update, to be done after some other pieces."""
 
-    def __init__(self, work: Callable[[], None], needs: Sequence["Piece"] = ()) -> None:
+    def __init__(self, work: Callable[[], object] = lambda: None, needs: Sequence["Piece"] = ()) -> None:
         self.work, self.done, self._needs = work, False, needs
 
     @property
@@ -130,35 +131,103 @@ class Piece:
         return all(piece.done for piece in self._needs)
 
 
-class _Plan:
-    """Pieces for any number of threads, each after those that it needs."""
+class _Group:
+    """Pieces that are awaited together."""
 
-    def __init__(self, pieces: list[Piece]) -> None:
-        self._left, self._changed = pieces, threading.Condition()
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.left, self.future = len(pieces), Future[None]()
+
+
+class Agenda:
+    """Pieces of any number of updates, for any number of threads.
+
+    Pieces are taken in the order in which they were added, each as soon as all that it needs is done: where an update
+    has nothing to do for a thread, one that was added later has.
+
+    Examples
+    --------
+    >>> agenda, gate = Agenda(), Piece()
+    >>> waiting = agenda.add([Piece(partial(print, "added first"), [gate])])
+    >>> ready = agenda.add([Piece(partial(print, "added second")), Piece(partial(agenda.open, gate))])
+    >>> agenda.work()
+    added second
+    added first
+    """
+
+    def __init__(self) -> None:
+        self._left: list[tuple[Piece, _Group]] = []
+        self._changed = threading.Condition()
+        self._workers = 0
+
+    def add(self, pieces: Sequence[Piece]) -> "Future[None]":
+        """Put the pieces behind all others. The future is done when they are, or fails as the first one that failed."""
+        group = _Group(pieces)
+        with self._changed:
+            self._left += [(piece, group) for piece in pieces]
+            self._changed.notify_all()
+        return group.future
+
+    def staff(self, threads: Executor, count: int) -> None:
+        """See to it that ``count`` of the threads are at work; they are free again when no piece is left."""
+        with self._changed:
+            missing = max(count - self._workers, 0)
+            self._workers += missing
+        for _ in range(missing):
+            threads.submit(self._work)
+
+    def open(self, gate: Piece) -> None:
+        """Note that a piece is done which is on no agenda."""
+        with self._changed:
+            gate.done = True
+            self._changed.notify_all()
+
+    def drop(self, future: "Future[None]") -> None:
+        """Forget those pieces that belong to a future of `add` and have not been begun."""
+        with self._changed:
+            self._left = [(piece, group) for piece, group in self._left if group.future is not future]
+            self._changed.notify_all()
 
     def work(self) -> None:
         """Do one piece after the other, always the first that is ready, until none is left."""
-        try:
-            with one_thread(), torch.inference_mode():
-                while (piece := self._next()) is not None:
-                    piece.work()
-                    with self._changed:
-                        piece.done = True
-                        self._changed.notify_all()
-        except BaseException:
-            with self._changed:  # nobody is to wait for what does not come
-                self._left.clear()
-                self._changed.notify_all()
-            raise
+        with self._changed:
+            self._workers += 1
+        self._work()
 
-    def _next(self) -> Piece | None:
+    def _work(self) -> None:
+        with one_thread(), torch.inference_mode():
+            while (found := self._next()) is not None:
+                piece, group = found
+                try:
+                    piece.work()
+                except BaseException as failure:
+                    self._fail(failure, group)
+                    continue
+                with self._changed:
+                    piece.done = True
+                    group.left -= 1
+                    last = not group.left
+                    self._changed.notify_all()
+                if last:
+                    group.future.set_result(None)
+
+    def _fail(self, failure: BaseException, group: _Group) -> None:
+        """Nobody is to wait for what does not come."""
+        with self._changed:
+            groups = {id(each): each for each in (group, *(other for _, other in self._left))}
+            self._left.clear()
+            self._changed.notify_all()
+        for each in groups.values():
+            if not each.future.done():
+                each.future.set_exception(failure)
+
+    def _next(self) -> tuple[Piece, _Group] | None:
         with self._changed:
             while self._left:
-                piece = next((piece for piece in self._left if piece.ready), None)
-                if piece is not None:
-                    self._left.remove(piece)
-                    return piece
+                for place, (piece, _) in enumerate(self._left):
+                    if piece.ready:
+                        return self._left.pop(place)
                 self._changed.wait()
+            self._workers -= 1  # while nobody can add a piece and count on this thread
         return None
 
 
@@ -175,11 +244,12 @@ class HalvedUpdate(RunUpdate):
     >>> (run,) = learner.run_updates
     >>> states = torch.ones(1, 32, 4, 36, 36, dtype=torch.uint8)
     >>> batch = Batch(states, torch.zeros(1, 32, dtype=torch.int64), torch.ones(1, 32), torch.zeros(1, 32), states)
-    >>> first, second = run.tasks(batch, number=1)
-    >>> thread = threading.Thread(target=second)
+    >>> agenda = Agenda()
+    >>> done = agenda.add(run.pieces(batch, number=1))
+    >>> thread = threading.Thread(target=agenda.work)
     >>> thread.start()
-    >>> first()
-    >>> thread.join()
+    >>> agenda.work()
+    >>> done.result()
     >>> torch.equal(learner.state.online, learner.state.target)
     False
     """
@@ -203,17 +273,22 @@ class HalvedUpdate(RunUpdate):
 
     def update(self, batch: Batch, number: int) -> Losses:
         """See :meth:`RunUpdate.update`: all pieces in this thread."""
-        work = self._begin(batch, number)
-        _Plan(self._pieces(work)).work()
+        work, agenda = self._begin(batch, number), Agenda()
+        done = agenda.add(self._pieces(work, []))
+        agenda.work()
+        done.result()
         return work.losses
 
-    def tasks(self, batch: Batch, number: int) -> list[Callable[[], None]]:
-        """An `update` for two threads, one task for each; it is done when both are."""
-        return [partial(self.work, _Plan(self._pieces(self._begin(batch, number))))] * len(HALVES)
+    def pieces(self, batch: Batch, number: int, after: Sequence[Piece] = ()) -> list[Piece]:
+        """An `update` for an `Agenda`; what looks at the run's own weights comes after some other pieces.
 
-    def work(self, plan: _Plan) -> None:
-        """What one thread does of an update; a profile can look at the clock here."""
-        plan.work()
+        The target network is looked at before that: it must not change any more until the update is done.
+        """
+        return self._pieces(self._begin(batch, number), after)
+
+    def work(self, piece: Callable[[], None]) -> None:
+        """Do a piece of an update; a profile can look at the clock here."""
+        piece()
 
     @torch.inference_mode()
     def _begin(self, batch: Batch, number: int) -> Work:
@@ -238,35 +313,39 @@ class HalvedUpdate(RunUpdate):
         inputs, raw = weight.new_empty(count, weight.shape[1]), own["body.fc1.bias"].new_empty(count, len(weight))
         return Pass(own, observations, inputs, raw, records)
 
-    def _pieces(self, work: Work) -> list[Piece]:
-        passes = [work.target, work.online, *([] if work.chooser is None else [work.chooser])]
-        before_looks, before_weighs = self._prepare()
-        looks = [[Piece(partial(self._look, seen, half), before_looks) for half in HALVES] for seen in passes]
-        weighs = [
-            Piece(partial(self._weigh, seen, half), [*look, *before_weighs])
-            for seen, look in zip(passes, looks, strict=True)
-            for half in HALVES
-        ]
-        meet = Piece(partial(self._meet, work), weighs)
-        descents = [Piece(partial(self._descend, work, half), [meet]) for half in HALVES]
+    def _piece(self, needs: Sequence[Piece], work: Callable[..., None], *arguments: object) -> Piece:
+        return Piece(lambda: self.work(partial(work, *arguments)), needs)
+
+    def _pieces(self, work: Work, after: Sequence[Piece]) -> list[Piece]:
+        piece = self._piece
+        before_looks, before_weighs = self._prepare(after)
+        looks: list[Piece] = []
+        weighs: list[Piece] = []
+        for seen in (work.target, work.online, *([] if work.chooser is None else [work.chooser])):
+            waits = seen.own is not self._target
+            look = [piece([*after, *before_looks] if waits else [], self._look, seen, half) for half in HALVES]
+            looks += look
+            weighs += [piece([*look, *(before_weighs if waits else [])], self._weigh, seen, half) for half in HALVES]
+        meet = piece(weighs, self._meet, work)
+        descents = [piece([meet], self._descend, work, half) for half in HALVES]
         images: list[Piece] = []
         filters: list[Piece] = []
         for half in HALVES:
             needs = descents
             for number in range(len(convolutions(self._objective.spec))):
-                images.append(Piece(partial(self._convolve, work, half, number), needs))
+                images.append(piece(needs, self._convolve, work, half, number))
                 needs = images[-1:]
-                filters.append(Piece(partial(self._differentiate_filters, work, half, number), needs))
-        weights = [Piece(partial(self._differentiate_weights, work, half), [meet]) for half in HALVES]
-        add_up = Piece(partial(self._add_up, work), [*filters, *weights])
-        steps = [Piece(partial(self._step, work, half), [add_up]) for half in HALVES]
-        check = Piece(partial(self._check, work), steps)
+                filters.append(piece(needs, self._differentiate_filters, work, half, number))
+        weights = [piece([meet], self._differentiate_weights, work, half) for half in HALVES]
+        add_up = piece([*filters, *weights], self._add_up, work)
+        steps = [piece([add_up], self._step, work, half) for half in HALVES]
+        check = piece(steps, self._check, work)
         # What others wait for comes first; the gradients of the weights fill the gaps.
-        forwards = [*before_looks, *chain(*looks), *before_weighs, *weighs, meet]
-        return [*forwards, *descents, *images, *filters, *weights, add_up, *steps, check]
+        first = [*before_looks, *looks, *before_weighs, *weighs, meet]
+        return [*first, *descents, *images, *filters, *weights, add_up, *steps, check]
 
-    def _prepare(self) -> tuple[list[Piece], list[Piece]]:
-        """What comes before the convolutions, and what before the hidden layer."""
+    def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:  # noqa: ARG002
+        """What comes before the convolutions of the online network, and what before its hidden layer."""
         return [], []
 
     def _look(self, seen: Pass, half: int) -> None:

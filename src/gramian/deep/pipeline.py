@@ -43,7 +43,7 @@ from gramian.deep.acting import actors
 from gramian.deep.batch import Batch
 from gramian.deep.compiled_update import CompiledUpdate
 from gramian.deep.graphs import Execution, nothing, record
-from gramian.deep.halves import HalvedUpdate, one_thread
+from gramian.deep.halves import HALVES, Agenda, HalvedUpdate, Piece, one_thread
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
 from gramian.deep.observations import FrameStack, ObservationSpec
@@ -270,6 +270,10 @@ class HostPipeline(Pipeline):
         threaded = len(self._compiled) + len(self._halved) == len(learner.run_updates)
         self._threads = learner_threads(bool(self._halved)) if threaded and cores() > 1 else None
         self._learning: list[Future[None]] = []
+        self._agenda = Agenda()
+        # the halved updates that wait for the one under way, and what they wait for
+        self._upcoming: list[Future[None]] = []
+        self._turn = Piece()
 
     def at_work(self) -> AbstractContextManager[object]:
         """See :meth:`Pipeline.at_work`. Where the learner has the cores, torch is not to divide the actors' work."""
@@ -314,7 +318,16 @@ class HostPipeline(Pipeline):
         # The learner may still be at work on the other batch.
         self._batch, self._next_batch = self._next_batch, self._batch
         self.replay.sample(self.seeds, self.updates, self.batch_size, out=self._batch)
-        self.hand_over()
+        # Where the last update does not change the target networks, the next one looks at them before it is over.
+        if self._learning and self.updates % self.learner.config.target_period_updates:
+            self._plan_halved()
+        try:
+            self.hand_over()
+        except BaseException:
+            for update in self._upcoming:
+                self._agenda.drop(update)
+            self._upcoming = []
+            raise
 
     def learn(self) -> None:
         """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
@@ -324,9 +337,20 @@ class HostPipeline(Pipeline):
         batch, number = self._batch, self.learner.updates + 1
         for first in range(min(cores(), len(self._compiled))):
             self._learning.append(self._threads.submit(_learn, self._compiled[first :: cores()], batch, number))
-        # Tasks begin in the order in which they are given: both threads are at work on the first run that is not done.
-        for run in self._halved:
-            self._learning += [self._threads.submit(task) for task in run.tasks(batch, number)]
+        if not self._upcoming:
+            self._plan_halved()
+        self._agenda.open(self._turn)
+        self._learning += self._upcoming
+        self._upcoming = []
+
+    def _plan_halved(self) -> None:
+        """Begin the next halved updates, as far as that is possible before their turn."""
+        if self._threads is None or not self._halved:
+            return
+        self._turn = Piece()
+        number = self.updates + 1
+        self._upcoming = [self._agenda.add(run.pieces(self._batch, number, [self._turn])) for run in self._halved]
+        self._agenda.staff(self._threads, min(cores(), len(HALVES) * len(self._halved)))
 
     def hand_over(self) -> None:
         """See :meth:`Pipeline.hand_over`."""

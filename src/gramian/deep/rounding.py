@@ -13,12 +13,13 @@ Products are summed up in float32, and the result is rounded, since torch gives 
 """
 
 import re
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from gramian.deep.batch import Batch
 from gramian.deep.halves import HALVES, HalvedUpdate, Pass, Piece, Work, halves
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Objective
@@ -115,11 +116,18 @@ class RoundedUpdate(HalvedUpdate):
         )
         self._online, self._target = self._rounded_online.parameters, self._rounded_target.parameters
 
-    def _prepare(self) -> tuple[list[Piece], list[Piece]]:
-        changed = [self._rounded_online, *([self._rounded_target] if self._rounded_target.outdated() else [])]
+    def _begin(self, batch: Batch, number: int) -> Work:
+        if self._rounded_target.outdated():  # so rarely that it need not be a piece
+            self._rounded_target.renew_convolutions()
+            for half in HALVES:
+                self._rounded_target.renew_hidden(half)
+        return super()._begin(batch, number)
+
+    def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
+        copy = self._rounded_online
         return (
-            [Piece(copy.renew_convolutions) for copy in changed],
-            [Piece(partial(copy.renew_hidden, half)) for copy in changed for half in HALVES],
+            [self._piece(after, copy.renew_convolutions)],
+            [self._piece(after, copy.renew_hidden, half) for half in HALVES],
         )
 
     def _weigh(self, seen: Pass, half: int) -> None:
