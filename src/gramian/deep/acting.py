@@ -6,7 +6,7 @@ matrix product and one rectifier for a layer, of all runs at once; a convolution
 patches of the observation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from gramian.deep.layout import Layout
 from gramian.deep.networks import NetworkSpec, by_run, convolutions, forward_run, hidden_names
+from gramian.deep.prepared import Prepared
 from gramian.deep.rounding import Rounded
 
 
@@ -42,9 +43,13 @@ def actors(
     >>> actors(spec, layout, layout.flatten(init(spec, [0, 1])), torch.zeros(2, 1, 4, 10, 10))().shape
     torch.Size([2, 1, 6])
     """
-    if bf16:
-        return _rounded(spec, layout, weights, observations)
-    if spec.sees_pictures or spec.layer_norm or observations.shape[1] > 1:
+    if spec.sees_pictures:
+        return _seeing(
+            spec,
+            [Rounded(layout, row, hidden=False) if bf16 else Prepared(layout, row) for row in weights],
+            observations,
+        )
+    if spec.layer_norm or observations.shape[1] > 1:
         runs = by_run(layout.views(weights))
         return lambda: torch.stack(
             [forward_run(spec, own, seen).values for own, seen in zip(runs, observations, strict=True)]
@@ -52,15 +57,18 @@ def actors(
     return _settled(spec, layout, weights, observations)
 
 
-def _rounded(spec: NetworkSpec, layout: Layout, weights: Tensor, observations: Tensor) -> Callable[[], Tensor]:
-    copies = [Rounded(layout, row, hidden=False) for row in weights]
+def _seeing(spec: NetworkSpec, runs: Sequence[Prepared], observations: Tensor) -> Callable[[], Tensor]:
+    """The same for Atari's networks, whose filters are prepared once for all observations until they change."""
 
     def values() -> Tensor:
-        for copy in copies:
-            if copy.outdated():
-                copy.renew_convolutions()
+        for run in runs:
+            if run.outdated():
+                run.renew()
         return torch.stack(
-            [forward_run(spec, copy.parameters, seen).values for copy, seen in zip(copies, observations, strict=True)]
+            [
+                forward_run(spec, run.parameters, seen, prepared=True).values
+                for run, seen in zip(runs, observations, strict=True)
+            ]
         )
 
     return values

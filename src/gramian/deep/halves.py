@@ -47,8 +47,9 @@ from gramian.deep.backward import (
 from gramian.deep.batch import Batch
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
-from gramian.deep.networks import Layer, Parameters, QOutput, convolutions, convolved, rectified
+from gramian.deep.networks import PIXELS, Layer, Parameters, QOutput, convolutions, convolved, rectified
 from gramian.deep.optimiser import Adam
+from gramian.deep.prepared import Prepared
 from gramian.deep.state import State
 
 HALVES = (0, 1)
@@ -254,8 +255,20 @@ class HalvedUpdate(RunUpdate):
     False
     """
 
-    def __init__(self, run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> None:
+    def __init__(
+        self,
+        run: int,
+        objective: Objective,
+        adam: Adam,
+        layout: Layout,
+        state: State,
+        prepared: type[Prepared] = Prepared,
+    ) -> None:
         super().__init__(run, objective, adam, layout, state)
+        self._prepared_online, self._prepared_target = (
+            prepared(layout, rows[run]) for rows in (state.online, state.target)
+        )
+        self._online, self._target = self._prepared_online.parameters, self._prepared_target.parameters
         gradient = self._rows[1]
         filters = {name: shape for name, shape in layout.shapes.items() if name.startswith("body.conv")}
         sizes = [math.prod(shape) for shape in filters.values()]
@@ -292,6 +305,8 @@ class HalvedUpdate(RunUpdate):
 
     @torch.inference_mode()
     def _begin(self, batch: Batch, number: int) -> Work:
+        if self._prepared_target.outdated():  # so rarely that it need not be a piece
+            self._prepared_target.renew()
         own = self._own(batch)
         states, next_states = own.observations[0], own.next_observations[0]
         seen = torch.cat([states, next_states]) if self._looks_ahead else states
@@ -344,15 +359,15 @@ class HalvedUpdate(RunUpdate):
         first = [*before_looks, *looks, *before_weighs, *weighs, meet]
         return [*first, *descents, *images, *filters, *weights, add_up, *steps, check]
 
-    def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:  # noqa: ARG002
+    def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
         """What comes before the convolutions of the online network, and what before its hidden layer."""
-        return [], []
+        return [self._piece(after, self._prepared_online.renew_convolutions)], []
 
     def _look(self, seen: Pass, half: int) -> None:
         """The convolutions, forwards."""
         own, observations, inputs, _, records = seen
         samples = halves(len(observations))[half]
-        outputs = convolved(self._objective.spec, own, observations[samples], records[half])
+        outputs = convolved(self._objective.spec, own, observations[samples], records[half], prepared=True)
         inputs[samples].view(outputs.shape).copy_(outputs)
 
     def _weigh(self, seen: Pass, half: int) -> None:
@@ -407,6 +422,8 @@ class HalvedUpdate(RunUpdate):
         """The gradient of a convolution's weights, the ``number``-th from the top."""
         layer, slope = work.records[half][-1 - number], work.slopes[half][number]
         differentiate_filters(self._online, layer, slope, self._shares[half])
+        if layer is work.records[half][0]:  # whose filters see whole numbers
+            self._shares[half][f"{layer.name}.weight"].div_(PIXELS)
 
     def _add_up(self, work: Work) -> None:
         """The gradients of both halves; whether a step is to be taken."""

@@ -305,10 +305,18 @@ def by_run(parameters: Parameters) -> list[Parameters]:
     return [dict(zip(parameters, tensors, strict=True)) for tensors in runs]
 
 
-def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record: list[Layer] | None = None) -> QOutput:
+def forward_run(
+    spec: NetworkSpec,
+    own: Parameters,
+    observations: Tensor,
+    record: list[Layer] | None = None,
+    *,
+    prepared: bool = False,
+) -> QOutput:
     """Q-values ``[B, A]`` and features ``[B, d]`` of one run, from its `by_run` parameters; for CPUs.
 
-    ``record``, where it is given, takes the hidden layers in, in their order (`gramian.deep.backward`).
+    ``record``, where it is given, takes the hidden layers in, in their order (`gramian.deep.backward`). ``prepared``
+    parameters are those of `gramian.deep.prepared`.
 
     Examples
     --------
@@ -316,9 +324,9 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
     >>> forward_run(spec, by_run(init(spec, [0]))[0], torch.zeros(3, 4)).values.shape
     torch.Size([3, 2])
     """
-    x = convolved(spec, own, observations, record).flatten(1).to(own["head.bias"].dtype)
+    x = convolved(spec, own, observations, record, prepared=prepared).flatten(1).to(own["head.bias"].dtype)
     for name in hidden_names(spec):
-        raw = functional.linear(x, own[f"{name}.weight"], own[f"{name}.bias"])
+        raw = _weighed(x, own[f"{name}.weight"], own[f"{name}.bias"])
         layer = rectified(spec, own, name, x, raw)
         if record is not None:
             record.append(layer)
@@ -326,10 +334,22 @@ def forward_run(spec: NetworkSpec, own: Parameters, observations: Tensor, record
     return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
 
 
-def convolved(spec: NetworkSpec, own: Parameters, observations: Tensor, record: list[Layer] | None = None) -> Tensor:
+def _weighed(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """xWᵀ + b: one sample is a vector, with which torch is faster than with a matrix of one row."""
+    return torch.addmv(bias, weight, x[0]).unsqueeze(0) if len(x) == 1 else functional.linear(x, weight, bias)
+
+
+def convolved(
+    spec: NetworkSpec,
+    own: Parameters,
+    observations: Tensor,
+    record: list[Layer] | None = None,
+    *,
+    prepared: bool = False,
+) -> Tensor:
     """What the convolutions of `forward_run` make of the observations, ``[B, C, H, W]``.
 
-    Parameters in bfloat16 are those of `gramian.deep.rounding`, and see the pixels as they are.
+    Parameters that are ``prepared`` (`gramian.deep.prepared`) see the pixels as they are.
 
     Examples
     --------
@@ -338,10 +358,9 @@ def convolved(spec: NetworkSpec, own: Parameters, observations: Tensor, record: 
     torch.Size([3, 64, 7, 7])
     """
     dtype = next(iter(own.values())).dtype
-    rounded = dtype == torch.bfloat16
-    channels_last = rounded or (spec.sees_pictures and len(observations) >= _CHANNELS_LAST_FROM)
+    channels_last = prepared or (spec.sees_pictures and len(observations) >= _CHANNELS_LAST_FROM)
     x = _interleaved(observations, dtype) if channels_last else _scaled(spec, observations, dtype)
-    if channels_last and not rounded:
+    if channels_last and not prepared:
         x.div_(PIXELS)
     for number, (_, size, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
         sides, x = x.shape[-2:], spec.padded(x, size, stride)

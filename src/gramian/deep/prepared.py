@@ -1,0 +1,72 @@
+"""Parameters of Atari's networks as a CPU's convolutions are fastest with them.
+
+Convolutions on a CPU want the channels of filters and images last, and torch would put them there in every call: of a
+batch in halves six times an update. Pixels are whole numbers, and to divide them by 255 is a pass over the largest
+images of all; divided are the filters that look at them.
+"""
+
+import torch
+from torch import Tensor
+
+from gramian.deep.layout import Layout
+from gramian.deep.networks import PIXELS, Parameters, by_run
+
+_FIRST = "body.conv1.weight"
+
+
+class Prepared:
+    """A run's parameters with copies of its filters, channels last and those of the first convolution divided by 255.
+
+    Parameters
+    ----------
+    layout
+        Of the network.
+    row
+        The parameters ``[N]``, which stay where they are. All but the filters are these themselves.
+
+    Examples
+    --------
+    >>> from gramian.deep.networks import NetworkSpec, init
+    >>> spec = NetworkSpec("nature", (4, 36, 36), actions=6, features_dim=32)
+    >>> layout = Layout(spec)
+    >>> row = layout.flatten(init(spec, seeds=[0]))[0]
+    >>> prepared = Prepared(layout, row)
+    >>> prepared.outdated()
+    True
+    >>> prepared.renew()
+    >>> torch.equal(prepared.parameters["body.conv2.weight"], by_run(layout.views(row[None]))[0]["body.conv2.weight"])
+    True
+    """
+
+    _dtype: torch.dtype | None = None
+    """Of the copies; where it is None, that of the originals."""
+
+    def __init__(self, layout: Layout, row: Tensor) -> None:
+        self._originals = by_run(layout.views(row.unsqueeze(0)))[0]
+        self.parameters: Parameters = dict(self._originals)
+        """By their names."""
+        for name in self._copied():
+            original = self._originals[name]
+            order = torch.channels_last if original.dim() == 4 else torch.contiguous_format
+            self.parameters[name] = torch.empty_like(original, dtype=self._dtype, memory_format=order)
+        self._row, self._version = row, -1
+
+    def outdated(self) -> bool:
+        """Whether torch has written to the originals since this was last asked. Its fused optimisers do not tell."""
+        before, self._version = self._version, self._row._version
+        return before != self._version
+
+    def renew(self) -> None:
+        """Copy what the originals are now."""
+        self.renew_convolutions()
+
+    def renew_convolutions(self) -> None:
+        """Copy what the convolutions' originals are now."""
+        for name in self._copied():
+            if name.startswith("body.conv"):
+                original, copy = self._originals[name], self.parameters[name]
+                # the type first: torch is slow with type and layout at once
+                copy.copy_((original / PIXELS if name == _FIRST else original).to(copy.dtype))
+
+    def _copied(self) -> list[str]:
+        return [name for name, original in self._originals.items() if original.dim() == 4]
