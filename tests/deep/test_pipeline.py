@@ -127,6 +127,31 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
     assert trainer.environments._groups[0].engine._players.players == []  # the emulators are gone nevertheless
 
 
+def test_a_learner_that_is_interrupted_while_it_waits_goes_on_and_closes(monkeypatch):
+    settings = config(game="breakout", preset="author")
+    settings = replace(settings, runs=settings.runs[:1], settings=replace(settings.settings, frames=560))
+    monkeypatch.setattr(pipeline, "cores", lambda: 2)
+    undisturbed, interrupted = (Trainer(settings, make_environments(settings)) for _ in range(2))
+    works, hand_over = interrupted.pipeline, interrupted.pipeline.hand_over
+    while not undisturbed.done:
+        undisturbed.step()
+    while interrupted.updates < 2:
+        interrupted.step()
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(works, "hand_over", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        works.draw()
+    monkeypatch.setattr(works, "hand_over", hand_over)
+    while not interrupted.done:
+        interrupted.step()
+    assert torch.equal(interrupted.learner.state.online, undisturbed.learner.state.online)
+    for trainer in (undisturbed, interrupted):
+        trainer.close()
+
+
 @pytest.mark.parametrize("sequential", [False, True])
 @pytest.mark.parametrize(("make", "parts"), [(make_environments, {0}), (divided, {0, 1})])
 def test_after_a_step_it_is_stored_and_all_parts_play_on_unless_they_wait_or_it_was_the_last(make, parts, sequential):

@@ -327,6 +327,7 @@ class HostPipeline(Pipeline):
             for update in self._upcoming:
                 self._agenda.drop(update)
             self._upcoming = []
+            self._batch, self._next_batch = self._next_batch, self._batch
             raise
 
     def learn(self) -> None:
