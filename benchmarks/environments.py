@@ -4,9 +4,9 @@ The bare vector environment starts its games by itself, without a seed, so that 
 them and cannot be played again. The ratio says what episodes that are a function of their seeds cost.
 
 With ``--patience-us`` the package's environments also play with processes that stay awake for so long when they wait,
-and the ratio after that column, least and most in brackets, says what it brings.
+and with ``--here`` without processes; the ratio after such a column, least and most in brackets, says what it brings.
 
-Run with ``python -m benchmarks.environments [--count 12] [--steps 2000] [--rounds 3] [--patience-us 2000]``.
+Run with ``python -m benchmarks.environments [--count 12] [--steps 2000] [--rounds 3] [--patience-us 2000] [--here]``.
 """
 
 import time
@@ -38,9 +38,9 @@ def bare(game: str, count: int, steps: int) -> float:
     return rate(lambda t: env.step(actions[t]), steps, count)
 
 
-def ours(name: str, count: int, steps: int, patience_s: float = 0.0) -> float:
+def ours(name: str, count: int, steps: int, patience_s: float = 0.0, *, here: bool = False) -> float:
     """Agent steps per second of the package's environments: ``count`` runs with one environment each."""
-    environments = Environments([find_game(name)] * count, list(range(count)), patience_s=patience_s)
+    environments = Environments([find_game(name)] * count, list(range(count)), patience_s=patience_s, here=here)
     environments.reset()
     actions = np.random.default_rng(0).integers(0, environments.actions[0], (steps, count, 1))
     try:
@@ -49,10 +49,14 @@ def ours(name: str, count: int, steps: int, patience_s: float = 0.0) -> float:
         environments.close()
 
 
-def in_turn(game: str, count: int, steps: int, patience_s: float) -> list[float]:
-    """One round of an Atari game: the bare environment, ours, and ours with patience where there is any."""
+def in_turn(game: str, count: int, steps: int, patience_s: float, *, here: bool) -> list[float]:
+    """One round of an Atari game: the bare environment, ours, and ours with patience and here where they are wanted."""
     rates = [bare(game, count, steps), ours(game, count, steps)]
-    return [*rates, ours(game, count, steps, patience_s)] if patience_s else rates
+    if patience_s:
+        rates.append(ours(game, count, steps, patience_s))
+    if here:
+        rates.append(ours(game, count, steps, here=True))
+    return rates
 
 
 def main() -> None:
@@ -64,17 +68,22 @@ def main() -> None:
     parser.add_argument(
         "--patience-us", type=whole(0, 1_000_000), default=0, help="microseconds that Atari's processes stay awake"
     )
+    parser.add_argument("--here", action="store_true", help="also without processes")
     options = parser.parse_args()
     patience_s = options.patience_us / 1e6
-    print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}" + f"{'awake':>10}{'ratio':>8}" * bool(patience_s))
+    others = ["awake"] * bool(patience_s) + ["here"] * options.here
+    columns = "".join(f"{name:>10}{'ratio':>20}" for name in others)
+    print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}{columns}")
     for name in ("breakout", "seaquest", "pong"):
         # one after the other in each round, so that all see the same machine
-        rounds = np.array([in_turn(name, options.count, options.steps, patience_s) for _ in range(options.rounds)])
-        theirs, mine, *awake = np.median(rounds, axis=0)
+        rounds = np.array(
+            [in_turn(name, options.count, options.steps, patience_s, here=options.here) for _ in range(options.rounds)]
+        )
+        theirs, mine, *medians = np.median(rounds, axis=0)
         line = f"{name:24}{theirs:10.0f}{mine:10.0f}{np.median(rounds[:, 1] / rounds[:, 0]):8.2f}"
-        if awake:
-            ratios = rounds[:, 2] / rounds[:, 1]
-            line += f"{awake[0]:10.0f}{np.median(ratios):8.2f} ({ratios.min():.2f}–{ratios.max():.2f})"
+        for at, median in enumerate(medians, start=2):
+            ratios = rounds[:, at] / rounds[:, 1]
+            line += f"{median:10.0f}{f'{np.median(ratios):.2f} ({ratios.min():.2f}–{ratios.max():.2f})':>20}"
         print(line, flush=True)
     for name in ("minatar/breakout", "minatar/space_invaders", "cartpole"):
         mine = np.median([ours(name, options.count, options.steps) for _ in range(options.rounds)])

@@ -120,7 +120,7 @@ def test_bench_says_when_the_process_that_learns_plays_too(monkeypatch, capsys):
     monkeypatch.setattr(bench_command, "plays_itself", lambda _config, threads, _device: threads == 1)
     for number, said in (("1", True), ("2", False)):
         assert main(["bench", "pong", "--seconds", "0.1", "--device", "cpu", "--cores", number]) == 0
-        assert (", emulators in the learner's process, " in capsys.readouterr().out) is said
+        assert (", emulator in the learner's process, " in capsys.readouterr().out) is said
 
 
 def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):

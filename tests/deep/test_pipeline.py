@@ -1,5 +1,6 @@
 """A GPU does in its two queues what the host does one after the other."""
 
+import threading
 from collections import deque
 from dataclasses import replace
 from itertools import pairwise
@@ -150,6 +151,20 @@ def test_a_learner_that_is_interrupted_while_it_waits_goes_on_and_closes(monkeyp
     assert torch.equal(interrupted.learner.state.online, undisturbed.learner.state.online)
     for trainer in (undisturbed, interrupted):
         trainer.close()
+
+
+def test_a_learner_that_is_interrupted_between_a_draw_and_its_update_closes(monkeypatch):
+    settings = config(game="breakout", preset="author")
+    settings = replace(settings, runs=settings.runs[:1])
+    monkeypatch.setattr(pipeline, "cores", lambda: 2)
+    trainer = Trainer(settings, make_environments(settings))
+    while trainer.updates < 2:
+        trainer.step()
+    trainer.pipeline.draw()
+    closing = threading.Thread(target=trainer.close, daemon=True)
+    closing.start()
+    closing.join(timeout=30)
+    assert not closing.is_alive()
 
 
 @pytest.mark.parametrize("sequential", [False, True])

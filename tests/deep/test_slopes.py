@@ -1,6 +1,7 @@
 """Gradients in closed form against automatic differentiation of the plain penalties."""
 
 from functools import partial
+from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import pytest
@@ -106,10 +107,7 @@ def test_the_gram_penalty_adds_two_matrix_products_to_a_compiled_update():
 
 
 needs_the_kernels = pytest.mark.skipif(
-    not (
-        fused.AVAILABLE and torch.cuda.is_available() and torch.cuda.get_device_capability() >= fused.LEAST_CAPABILITY
-    ),
-    reason="needs Triton and a GPU whose units multiply TF32",
+    not (fused.AVAILABLE and torch.cuda.is_available()), reason="needs Triton and a GPU"
 )
 
 
@@ -126,7 +124,7 @@ def test_the_kernels_give_the_gradient_of_the_plain_version(runs, samples, featu
     assert fused.fits(single)
     function = partial(slopes.gram, single, centered=centered)
     ours = (compile_whole(function) if compiled else function)().gradient.cpu()
-    assert (ours - plain).norm() < 2e-6 * plain.norm()
+    assert (ours - plain).norm() < 1e-6 * plain.norm()
 
 
 @needs_the_kernels
@@ -145,7 +143,7 @@ def test_the_kernels_look_at_their_own_samples_alone(runs, samples):
     x = around[:, :samples, :130]
     x.copy_((draw((runs, samples, 130), seed=samples) + 0.5).relu())
     plain = slopes.gram(x.double().cpu(), centered=True).gradient
-    assert (fused.gram_gradient(x, centered=True).cpu() - plain).norm() <= 2e-6 * plain.norm()
+    assert (fused.gram_gradient(x, centered=True).cpu() - plain).norm() <= 1e-6 * plain.norm()
 
 
 @needs_the_kernels
@@ -185,6 +183,20 @@ def test_a_compiled_update_can_hold_the_fused_operation(monkeypatch):
     torch.testing.assert_close(states[1], states[0])
 
 
-def test_features_in_double_precision_or_on_the_host_take_the_plain_version():
-    assert not fused.fits(torch.zeros(1, 32, 512))
-    assert not fused.fits(torch.zeros(1, 32, 512, dtype=torch.float64, device="meta"))
+@pytest.mark.parametrize(
+    ("odd", "fits"),
+    [
+        ({}, True),
+        ({"shape": (1, 64, 7)}, True),
+        ({"shape": (1, 65, 7)}, False),
+        ({"ndim": 2, "shape": (32, 512)}, False),
+        ({"dtype": torch.float64}, False),
+        ({"is_cuda": False}, False),
+    ],
+)
+def test_the_kernels_take_few_samples_in_single_precision_on_a_gpu(monkeypatch, odd, fits):
+    usual = {"is_cuda": True, "ndim": 3, "dtype": torch.float32, "shape": (1, 32, 512)}
+    monkeypatch.setattr(fused, "AVAILABLE", True)
+    assert fused.fits(SimpleNamespace(**(usual | odd))) is fits
+    monkeypatch.setattr(fused, "AVAILABLE", False)
+    assert not fused.fits(SimpleNamespace(**(usual | odd)))

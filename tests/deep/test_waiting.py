@@ -278,14 +278,28 @@ def test_training_waits_awake_beside_a_gpu_where_everybody_has_a_core(
 
 
 @pytest.mark.parametrize(
-    ("device", "threads", "here"), [("cuda", 1, True), ("cuda", 2, False), ("cuda", 0, False), ("cpu", 1, False)]
+    ("device", "runs", "threads", "cores", "asked", "here"),
+    [
+        ("cuda", 1, 1, 16, "", True),
+        ("cuda", 1, 0, 1, "", True),
+        ("cuda", 1, 2, 16, "", False),
+        ("cuda", 1, 0, 16, "", False),
+        ("cuda", 2, 1, 16, "", False),
+        ("cuda", 1, 1, 16, "2000", False),
+        ("cpu", 1, 1, 1, "", False),
+    ],
 )
-def test_who_learns_plays_too_where_a_gpu_has_one_core_beside_it(monkeypatch, device, threads, here):
+def test_who_learns_plays_too_where_a_gpu_has_one_game_and_one_core(
+    monkeypatch, device, runs, threads, cores, asked, here
+):
     given = []
+    monkeypatch.setenv(trainer.PATIENCE, asked)
+    monkeypatch.setattr(trainer, "cores", lambda: cores)
     monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["here"]))
-    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0, 1]))
+    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], list(range(runs))))
     trainer.make_environments(config, threads, device)
-    assert given == [here]
+    trainer.make_environments(config, threads, device, patience_s=0.002)
+    assert given == [here, False]
 
 
 def test_what_is_played_here_starts_no_process(monkeypatch):
@@ -295,6 +309,14 @@ def test_what_is_played_here_starts_no_process(monkeypatch):
     environments.send(np.zeros((1, 3), np.int64))
     assert environments.recv().frames.any()
     environments.close()
+
+
+def test_consoles_that_are_played_here_do_nothing_twice():
+    engine = AtariEngine("pong", 1, AtariOptions(), 1, here=True)
+    engine.start(np.arange(1), np.arange(1))
+    with pytest.raises(RuntimeError, match="nobody has told the consoles what to do"):
+        engine.recv()
+    engine.close()
 
 
 def test_games_that_are_played_here_go_on_where_they_were_saved():

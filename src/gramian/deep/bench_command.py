@@ -59,8 +59,8 @@ class BenchOptions:
     torch_threads: int = 1
     """Threads of torch on the CPU."""
     cores: int = 0
-    """Cores for Atari's emulators, a process each; 0 takes all. With 1, beside a GPU, they are played in the process
-    that learns."""
+    """Cores for Atari's emulators, a process each; 0 takes all. With 1 a single game beside a GPU is played in the
+    process that learns."""
     patience_us: int | None = None
     """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake; by default as in
     training."""
@@ -90,17 +90,19 @@ def bench_command(options: BenchOptions) -> int:
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
     replay_device = _placed(config, device, options.replay_device)
-    patience_s = patience(config, options.cores, device) if options.patience_us is None else options.patience_us / 1e6
-    awake = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
-    if plays_itself(config, options.cores, device):
-        awake = ", emulators in the learner's process"
+    patience_s = None if options.patience_us is None else options.patience_us / 1e6
+    if patience_s is None and plays_itself(config, options.cores, device):
+        waits = ", emulator in the learner's process"
+    else:
+        patience_s = patience(config, options.cores, device) if patience_s is None else patience_s
+        waits = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     if device.type == "cpu" and game.kind == "atari" and settings.bf16:
         rounding = ", bfloat16"
     order = ", sequential" if settings.sequential else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
-        f"on {device} ({execution}{rounding}{order}), replay on {replay_device}{awake}, torch {torch.__version__}"
+        f"on {device} ({execution}{rounding}{order}), replay on {replay_device}{waits}, torch {torch.__version__}"
     )
     speed = measure(
         config,

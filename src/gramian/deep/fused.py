@@ -7,14 +7,12 @@ into blocks, with a program for each:
 1. each makes the products of all samples by its own features, a part of XXᵀ;
 2. each adds up the parts, in their order, and makes its own columns of the gradient.
 
-Products are three products of TF32 parts: as exact as one of float32, on the units that are made for products. A single
-one, where torch may round to TF32, would make the gradient too short by a thousandth: bits are cut off, not rounded.
+Products are of float32, whatever torch may round: rounded to TF32, the gradient would be too short by a thousandth.
 
 `gramian.deep.slopes.gram` is the plain version, and the oracle.
 """
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -22,23 +20,24 @@ from torch import Tensor
 
 from gramian.penalties import prepared
 
-AVAILABLE = find_spec("triton") is not None
+try:
+    if torch.version.cuda is None:
+        raise ImportError("a build of torch that knows no CUDA needs no kernels")
+    import triton
+    import triton.language as tl
+except ImportError:
+    AVAILABLE = False
+else:
+    AVAILABLE = True
 """Triton comes with the builds of torch that know CUDA."""
 MOST_SAMPLES = 64
 """More do not fit into a program, and are work enough for separate operations."""
-LEAST_CAPABILITY = (8, 0)
-"""Of a GPU whose units multiply TF32."""
 COLUMNS = 64
 """Features of a program."""
 WARPS = 4
 """Of a program."""
-PRECISION = "tf32x3"
-"""Of the products."""
 
 if AVAILABLE:
-    import triton
-    import triton.language as tl
-
     kernel: Callable[[Any], Any] = triton.jit
 
     @kernel
@@ -61,12 +60,12 @@ if AVAILABLE:
         features: tl.tensor, parts: tl.tensor,
         stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
         n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
-        rows: tl.constexpr, columns: tl.constexpr, precision: tl.constexpr,
+        rows: tl.constexpr, columns: tl.constexpr,
     ) -> None:  # fmt: skip
         """One part of XXᵀ."""
         sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
         x = _block(features, sample, feature, stride_run, stride_sample, stride_feature, n, d, centered)
-        products = tl.dot(x, tl.trans(x), input_precision=precision)
+        products = tl.dot(x, tl.trans(x), input_precision="ieee")
         place = (tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)).to(tl.int64) * rows * rows
         tl.store(parts + place + sample * rows + tl.arange(0, rows)[None, :], products)
 
@@ -76,7 +75,7 @@ if AVAILABLE:
         stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
         to_run: tl.tensor, to_sample: tl.tensor, to_feature: tl.tensor,
         n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
-        rows: tl.constexpr, columns: tl.constexpr, precision: tl.constexpr, count: tl.constexpr,
+        rows: tl.constexpr, columns: tl.constexpr, count: tl.constexpr,
     ) -> None:  # fmt: skip
         """Some columns of the gradient, from all parts of XXᵀ."""
         sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
@@ -85,7 +84,7 @@ if AVAILABLE:
         for part in tl.static_range(1, count):
             products += tl.load(parts + part * rows * rows)
         x = _block(features, sample, feature, stride_run, stride_sample, stride_feature, n, d, centered)
-        slope = tl.dot(products, x, input_precision=precision)
+        slope = tl.dot(products, x, input_precision="ieee")
         slope = 4.0 / n * (slope / n - x * (tl.sum(x * x, axis=0, keep_dims=True) / n))
         gradient += tl.program_id(0).to(tl.int64) * to_run
         tl.store(gradient + sample * to_sample + feature * to_feature, slope, mask=(sample < n) & (feature < d))
@@ -115,7 +114,7 @@ def gram_gradient(features: Tensor, *, centered: bool) -> Tensor:
 
 
 def plain(features: Tensor, centered: bool) -> Tensor:
-    """The same in several operations, where there are no units for products of TF32."""
+    """The same in several operations, for whoever asks on a CPU."""
     x = prepared(features, centered)
     n = x.shape[-2]
     gradient = 4 / n * (x @ x.mT @ x / n - x * x.square().mean(-2, keepdim=True))
@@ -126,19 +125,18 @@ def plain(features: Tensor, centered: bool) -> Tensor:
 @torch.library.custom_op("gramian::gram_gradient", mutates_args=(), device_types="cuda")
 def operation(features: Tensor, centered: bool) -> Tensor:
     """`gram_gradient` as one of torch's operations: its compiler cannot differentiate around a bare kernel."""
-    if torch.cuda.get_device_capability(features.device) < LEAST_CAPABILITY:
-        return plain(features, centered)
-    return launch(features, centered)
+    with torch.cuda.device(features.device):  # on which Triton launches, whatever its arguments are on
+        return launch(features, centered)
 
 
 def launch(features: Tensor, centered: bool) -> Tensor:
-    """Let the kernels do it."""
+    """Let the kernels do it, on the current device."""
     runs, n, d = features.shape
     gradient = torch.empty_like(features)
     rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
     count = -(-d // COLUMNS)
     parts = features.new_empty((runs, count, rows, rows))
-    sizes = n, d, centered, rows, COLUMNS, PRECISION
+    sizes = n, d, centered, rows, COLUMNS
     _multiply[(runs, count)](features, parts, *features.stride(), *sizes, num_warps=WARPS)
     _descend[(runs, count)](
         features, parts, gradient, *features.stride(), *gradient.stride(), *sizes, count, num_warps=WARPS

@@ -324,9 +324,7 @@ class HostPipeline(Pipeline):
         try:
             self.hand_over()
         except BaseException:
-            for update in self._upcoming:
-                self._agenda.drop(update)
-            self._upcoming = []
+            self._drop_upcoming()
             self._batch, self._next_batch = self._next_batch, self._batch
             raise
 
@@ -353,6 +351,12 @@ class HostPipeline(Pipeline):
         self._upcoming = [self._agenda.add(run.pieces(self._batch, number, [self._turn])) for run in self._halved]
         self._agenda.staff(self._threads, min(cores(), len(HALVES) * len(self._halved)))
 
+    def _drop_upcoming(self) -> None:
+        """Forget the updates whose turn has not come, so that no thread waits for it."""
+        for future in self._upcoming:
+            self._agenda.drop(future)
+        self._upcoming = []
+
     def hand_over(self) -> None:
         """See :meth:`Pipeline.hand_over`."""
         self.settle()
@@ -369,6 +373,7 @@ class HostPipeline(Pipeline):
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
+        self._drop_upcoming()
         try:
             super().close()
         finally:

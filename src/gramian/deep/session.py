@@ -78,7 +78,8 @@ def train(
     tensorboard
         Write TensorBoard's files too.
     threads
-        That step Atari's emulators; 0 takes one for each core.
+        Processes that play Atari; 0 takes one for each core. With 1 the process that learns may play itself; see
+        `gramian.deep.trainer.plays_itself`.
     dtype
         Of the networks.
     execution

@@ -80,7 +80,7 @@ def make_environments(
 
     ``threads`` processes play Atari, 0 takes one for each core, unless the process that learns `plays_itself`. Beside a
     GPU the runs are divided in two parts: one plays while the other is being thought about. Where no ``patience_s`` is
-    given it is `patience`.
+    given it is `patience`; where it is, there are processes.
     """
     settings, runs = config.settings, config.runs
     beside_gpu = _beside_gpu(config, device)
@@ -92,17 +92,19 @@ def make_environments(
         threads,
         parts=min(2, len(runs)) if beside_gpu else 1,
         patience_s=patience(config, threads, device) if patience_s is None else patience_s,
-        here=plays_itself(config, threads, device),
+        here=patience_s is None and plays_itself(config, threads, device),
     )
 
 
 def plays_itself(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> bool:
-    """Whether Atari is played by the process that learns: beside a GPU, where there is one core for both.
+    """Whether Atari is played by the process that learns: beside a GPU, one game, where there is one core for both.
 
     That process has little to do while the emulator plays, and the emulator nothing while actions are chosen. So two
-    processes would take turns on the core, and wait for each other longer than they work at the same time.
+    processes would take turns on the core, and wait for each other longer than they work at the same time. Where the
+    environment variable `PATIENCE` says how long processes stay awake, there are processes.
     """
-    return _beside_gpu(config, device) and threads == 1
+    alone = len(config.runs) * config.settings.envs_per_run == 1
+    return _beside_gpu(config, device) and alone and (threads or cores()) == 1 and not os.environ.get(PATIENCE)
 
 
 def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float:

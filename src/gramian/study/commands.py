@@ -369,7 +369,7 @@ def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, 
     largest = max(len(population.runs) * _run_bytes(plan, population) for population in _kinds(plan))
     return RayExecutor(
         retries,
-        emulator_threads=max(plan.torch_threads, hardware.cores // share.at_once),
+        emulator_threads=max(plan.torch_threads, hardware.cores // at_once),
         stall_s=60 * options.stall_min,
         num_cpus=plan.torch_threads,
         num_gpus=min(1.0, hardware.places / share.at_once) if cuda else 0.0,

@@ -64,7 +64,7 @@ def perform(
     population
         Its name in the plan.
     emulator_threads
-        That get Atari's next episodes ready; they do not change any number.
+        Processes that play Atari, as for `gramian.deep.trainer.make_environments`; they do not change any number.
     command
         What was called to run the study, for the runs' ``provenance.json``; this process's own where it is left away.
     stall_s

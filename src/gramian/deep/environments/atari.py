@@ -44,7 +44,7 @@ class AtariEngine(Engine):
     count
         The number of copies.
     threads
-        How many processes play them; with 0 this one does, when it waits for the outcome.
+        How many processes play them.
     flavour
         Mode and difficulty; None is the game as it is switched on.
     colour
@@ -53,6 +53,8 @@ class AtariEngine(Engine):
         Seconds for which the processes stay awake when they wait for an order, and this one when it waits for them;
         see `gramian.deep.environments.emulator.Waiter`. It is for machines with a core for each of them and another
         one for this process. What happens in the games is the same.
+    here
+        No processes: this one plays, when it receives an outcome.
 
     Raises
     ------
@@ -70,6 +72,7 @@ class AtariEngine(Engine):
         flavour: Flavour | None = None,
         colour: bool = False,
         patience_s: float = 0.0,
+        here: bool = False,
     ):
         check_patience(patience_s)
         self._noop_max = options.noop_max
@@ -86,8 +89,9 @@ class AtariEngine(Engine):
             "flavour": flavour,
             "colour": colour,
         }
-        players = _Processes if threads else _Here
-        self._players = players(count, min(threads, count), settings, patience_s)
+        self._players = (
+            _Here(count, settings) if here else _Processes(count, max(1, min(threads, count)), settings, patience_s)
+        )
         self._arrays = self._players.arrays
         self._everyone = np.arange(count)
         self._lives = np.zeros(count, np.int64)
@@ -139,13 +143,13 @@ class AtariEngine(Engine):
 
 
 class _Here:
-    """Consoles that are played in this process; the arguments as for `_Processes`."""
+    """``count`` consoles that are played in this process."""
 
-    def __init__(self, count: int, _step: int, settings: dict[str, Any], _patience_s: float) -> None:
+    def __init__(self, count: int, settings: dict[str, Any]) -> None:
         size = map_arrays(None, count, settings["colour"])[1]
         self.arrays, _ = map_arrays(mmap.mmap(-1, size), count, settings["colour"])
         self._consoles = {i: Console(**settings) for i in range(count)}
-        self._told = b""
+        self._told: bytes | None = None
 
     def order(self, order: bytes) -> None:
         """Note what to do: whoever gives orders has something to do himself before he waits."""
@@ -153,10 +157,14 @@ class _Here:
 
     def wait(self) -> None:
         """Do it."""
+        if self._told is None:
+            raise RuntimeError("nobody has told the consoles what to do")
         carry_out(self._told, self._consoles, self.arrays)
+        self._told = None
 
     def close(self) -> None:
-        """Nothing is left running."""
+        """Put the consoles away."""
+        self._consoles = {}
 
 
 class _Processes:

@@ -152,7 +152,7 @@ class Environments:
             _Part(
                 slice(*runs),
                 envs_per_run,
-                _make_groups(games, slice(*runs), envs_per_run, options, 0 if here else threads, patience_s),
+                _make_groups(games, slice(*runs), envs_per_run, options, threads, patience_s, here=here),
             )
             for runs in pairwise(bounds)
         ]
@@ -360,9 +360,15 @@ class Environments:
 
 
 def make_engine(
-    game: Game, count: int, options: EnvironmentOptions | None = None, threads: int = 1, patience_s: float = 0.0
+    game: Game,
+    count: int,
+    options: EnvironmentOptions | None = None,
+    threads: int = 1,
+    patience_s: float = 0.0,
+    *,
+    here: bool = False,
 ) -> Engine:
-    """Emulators of ``count`` copies of one game, to be started by hand; the last two are for `AtariEngine` alone.
+    """Emulators of ``count`` copies of one game, to be started by hand; the last three are for Atari alone.
 
     Examples
     --------
@@ -375,7 +381,7 @@ def make_engine(
     if game.kind == "atari":
         from gramian.deep.environments.atari import AtariEngine
 
-        return AtariEngine(game.id, count, options.atari, threads, patience_s=patience_s)
+        return AtariEngine(game.id, count, options.atari, threads, patience_s=patience_s, here=here)
     if game.kind == "minatar":
         from gramian.deep.environments.minatar import MinAtarEngine
 
@@ -430,14 +436,16 @@ def _make_groups(
     options: EnvironmentOptions,
     threads: int,
     patience_s: float,
+    *,
+    here: bool,
 ) -> tuple[_Group, ...]:
     groups = []
     owners = np.repeat(np.arange(runs.start, runs.stop), envs_per_run)
     first = runs.start * envs_per_run
     for game in dict.fromkeys(games[runs]):
         rows = first + np.flatnonzero([games[owner] == game for owner in owners])
-        share = max(1, min(rows.size, round(threads * rows.size / len(owners)))) if threads else 0
-        engine = make_engine(game, rows.size, options, share, patience_s)
+        share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
+        engine = make_engine(game, rows.size, options, share, patience_s, here=here)
         groups.append(_Group(engine, rows, _as_slice(rows), _as_slice(rows - first)))
     return tuple(groups)
 
