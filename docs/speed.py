@@ -423,14 +423,16 @@ def forms() -> str:
         "the second product so, in float64, centred once": form("sums second"),
         "the first product in eight blocks of features, centred once": form("split"),
         "plain operations, measured in turn with all below": block("plain"),
-        "two kernels (Triton), blocks of 64 features, four warps each: what is used": block(BLOCKS),
-        "the same, products in float32": block("64 features, 4 warps, float32"),
-        "the same, eight warps": block("64 features, 8 warps"),
-        "the same, two warps": block("64 features, 2 warps"),
-        "blocks of 128 features, four warps": block("128 features, 4 warps"),
-        "blocks of 32 features, four warps": block("32 features, 4 warps"),
-        "blocks of 32 features, two warps": block("32 features, 2 warps"),
-        "blocks of 32 features, one warp": block("32 features, 1 warps"),
+        "two kernels (Triton), products in float32, blocks of 64 features, four warps: what is used": block(
+            "64 features, 4 warps, float32"
+        ),
+        "the same with products of TF32 parts": block(BLOCKS),
+        "so, eight warps": block("64 features, 8 warps"),
+        "so, two warps": block("64 features, 2 warps"),
+        "so, blocks of 128 features": block("128 features, 4 warps"),
+        "so, blocks of 32 features": block("32 features, 4 warps"),
+        "so, blocks of 32 features, two warps": block("32 features, 2 warps"),
+        "so, blocks of 32 features, one warp": block("32 features, 1 warps"),
     }
     lines = [[form, *(whole(statistics.median(us)) for us in one), ratio(one)] for form, one in found.items()]
     return table(["form", "`dqn`, µs", "`gram`, µs", "`gram` / `dqn`"], lines)
@@ -563,7 +565,7 @@ def bill() -> str:
         ("1,000,000, the preset's", "15, preset `dopamine`, the network of `author`", million(),
          "four seconds, `h200.csv`"),
         ("1,000,000", "9, each in a process of its own, awake", together("nine"), "20 seconds, `apart-h200.csv`"),
-        ("1,000,000", "9, the same, of the study itself", at_work("apart-nine-h200", 9),
+        ("1,000,000", "9, in two processes each, of the study itself", at_work("apart-nine-h200", 9),
          "six minutes, `apart-nine-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
@@ -725,8 +727,8 @@ def aims() -> str:
         (
             "`gram` at most 3 % dearer than `dqn` an update",
             f"[12 runs: {many[0]:.1f} %](#what-the-penalty-costs); one run: "
-            f"{', '.join(f'{share:.1f}' for share in sorted(single))} %, in {within} of {len(single)} measurements "
-            "within it",
+            f"{', '.join(f'{share:.1f}' for share in sorted(single))} %, in {within} of {len(single)} processes within "
+            "it",
         ),
         (
             "first update at most 20 s after the start, compiled before",
@@ -748,11 +750,11 @@ def aims() -> str:
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
-            f"[{figure / at_work('apart-nine-h200', 9) / 60:.0f} minutes](#the-bill-of-the-study), missed, with each "
-            "run in a process of its own and one environment, as the preset has it, by six minutes of the study, and "
-            f"{figure / together('nine') / 60:.0f} by 20 seconds of `gramian bench`; {eights[0]:.0f} and "
-            f"{eights[1]:.0f} in one process with eight environments a run, by seconds too, and "
-            f"{figure / nine / 60:.0f} in one process with one",
+            f"[{figure / at_work('apart-nine-h200', 9) / 60:.0f} minutes](#the-bill-of-the-study), missed, with two "
+            "processes for each run and one environment, as the preset has it, by six minutes of the study, and "
+            f"{figure / together('nine') / 60:.0f} by 20 seconds of `gramian bench`; with [one process for each]"
+            f"(#each-run-by-itself), as it is now, not measured; {eights[0]:.0f} and {eights[1]:.0f} in one process "
+            f"with eight environments a run, by seconds too, and {figure / nine / 60:.0f} in one process with one",
         ),
         (
             "two CPU cores: Atari at twice the speed of Stable-Baselines3, with half its memory",
