@@ -1,5 +1,5 @@
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
+from threading import Barrier, Event
 
 import pytest
 import torch
@@ -77,3 +77,20 @@ def test_a_failure_is_told_to_all_who_wait():
     futures = [agenda.add([Piece(lambda: 1 / 0)]), agenda.add([Piece(print)])]
     agenda.work()
     assert [type(future.exception()) for future in futures] == [ZeroDivisionError] * 2
+
+
+def test_pieces_that_fail_at_the_same_time_leave_nobody_waiting():
+    for _ in range(50):
+        agenda, meeting = Agenda(), Barrier(2)
+
+        def fail(meeting=meeting):
+            meeting.wait()
+            raise MemoryError("no room")
+
+        futures = [agenda.add([Piece(fail)]) for _ in range(2)]
+        futures += [agenda.add([Piece(needs=[Piece()])]) for _ in range(3)]
+        with ThreadPoolExecutor(2) as threads:
+            agenda.staff(threads, 2)
+        for future in futures:
+            assert isinstance(future.exception(timeout=10), MemoryError)
+        assert agenda._workers == 0

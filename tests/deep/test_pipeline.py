@@ -1,7 +1,10 @@
 """A GPU does in its two queues what the host does one after the other."""
 
+import contextlib
 import threading
 from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.thread import BrokenThreadPool
 from dataclasses import replace
 from itertools import pairwise
 from threading import Barrier
@@ -128,43 +131,72 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
     assert trainer.environments._groups[0].engine._players.players == []  # the emulators are gone nevertheless
 
 
-def test_a_learner_that_is_interrupted_while_it_waits_goes_on_and_closes(monkeypatch):
-    settings = config(game="breakout", preset="author")
-    settings = replace(settings, runs=settings.runs[:1], settings=replace(settings.settings, frames=560))
+def on_two_cores(monkeypatch, runs=1, **settings):
+    """A trainer of Atari on a CPU with two learner threads, which has learned twice."""
+    chosen = config(game="breakout", preset="author", **settings)
+    chosen = replace(chosen, runs=chosen.runs[:runs], settings=replace(chosen.settings, frames=560))
     monkeypatch.setattr(pipeline, "cores", lambda: 2)
-    undisturbed, interrupted = (Trainer(settings, make_environments(settings)) for _ in range(2))
-    works, hand_over = interrupted.pipeline, interrupted.pipeline.hand_over
-    while not undisturbed.done:
-        undisturbed.step()
-    while interrupted.updates < 2:
-        interrupted.step()
+    trainer = Trainer(chosen, make_environments(chosen))
+    while trainer.updates < 2:
+        trainer.step()
+    return trainer
 
-    def interrupt():
-        raise KeyboardInterrupt
 
-    monkeypatch.setattr(works, "hand_over", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        works.draw()
-    monkeypatch.setattr(works, "hand_over", hand_over)
-    while not interrupted.done:
-        interrupted.step()
+def close_in_time(trainer):
+    closing = threading.Thread(target=trainer.close, daemon=True)
+    closing.start()
+    closing.join(timeout=60)
+    assert not closing.is_alive()
+
+
+def interrupt(*_, **__):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "where", [("hand_over",), ("replay", "sample"), ("_agenda", "open"), ("_file_upcoming",), ("_plan_halved",), ()]
+)
+def test_a_learner_that_is_interrupted_goes_on_as_if_it_had_not_been(monkeypatch, where):
+    undisturbed, interrupted = (on_two_cores(monkeypatch) for _ in range(2))
+    owner = interrupted.pipeline
+    for name in where[:-1]:
+        owner = getattr(owner, name)
+    with monkeypatch.context() as patched:
+        if where:
+            patched.setattr(owner, where[-1], interrupt)
+        with contextlib.suppress(KeyboardInterrupt):
+            interrupted.pipeline.draw()
+            if where == ("_agenda", "open"):
+                interrupted.pipeline.learn()
+    for trainer in (undisturbed, interrupted):
+        while not trainer.done:
+            trainer.step()
     assert torch.equal(interrupted.learner.state.online, undisturbed.learner.state.online)
     for trainer in (undisturbed, interrupted):
-        trainer.close()
+        close_in_time(trainer)
 
 
 def test_a_learner_that_is_interrupted_between_a_draw_and_its_update_closes(monkeypatch):
-    settings = config(game="breakout", preset="author")
-    settings = replace(settings, runs=settings.runs[:1])
-    monkeypatch.setattr(pipeline, "cores", lambda: 2)
-    trainer = Trainer(settings, make_environments(settings))
-    while trainer.updates < 2:
-        trainer.step()
+    trainer = on_two_cores(monkeypatch)
     trainer.pipeline.draw()
-    closing = threading.Thread(target=trainer.close, daemon=True)
-    closing.start()
-    closing.join(timeout=30)
-    assert not closing.is_alive()
+    close_in_time(trainer)
+
+
+def test_a_plan_that_fails_halfway_leaves_nobody_waiting(monkeypatch):
+    trainer = on_two_cores(monkeypatch, runs=2)
+    trainer.learner.run_updates[1]._begin = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        deque(iter(trainer.step, None), maxlen=0)
+    close_in_time(trainer)
+
+
+def test_a_thread_that_cannot_begin_is_told_and_not_waited_for(monkeypatch):
+    def fail(*_):
+        raise OSError("no such core")
+
+    monkeypatch.setattr(pipeline, "learner_threads", lambda _: ThreadPoolExecutor(2, initializer=fail))
+    with pytest.raises(BrokenThreadPool):
+        on_two_cores(monkeypatch)
 
 
 @pytest.mark.parametrize("sequential", [False, True])

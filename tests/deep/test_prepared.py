@@ -40,13 +40,42 @@ def test_prepared_filters_see_whole_numbers_as_the_others_see_parts_of_255(kind,
     )
 
 
-def test_copies_are_outdated_once_when_the_originals_change():
+def test_copies_are_made_once_when_the_originals_change(monkeypatch):
     _, own, prepared, row = network("nature", torch.float32)
-    assert prepared.outdated()
-    assert not prepared.outdated()
-    row.mul_(2)
-    assert prepared.outdated()
+    renewed = []
+    renew = prepared.renew
+    monkeypatch.setattr(prepared, "renew", lambda: renewed.append(renew()))
+    prepared.refresh()
+    prepared.refresh()
+    assert len(renewed) == 1
     before = prepared.parameters["body.conv2.weight"].clone()
-    prepared.renew()
+    row.mul_(2)
+    prepared.refresh()
+    assert len(renewed) == 2
     assert torch.equal(prepared.parameters["body.conv2.weight"], 2 * before)
     assert prepared.parameters["body.fc1.weight"].data_ptr() == own["body.fc1.weight"].data_ptr()
+
+
+def test_a_copy_that_was_interrupted_is_made_again(monkeypatch):
+    _, own, prepared, row = network("nature", torch.float32)
+    prepared.refresh()
+    row.mul_(2)
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(prepared, "renew", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            prepared.refresh()
+    prepared.refresh()
+    assert torch.equal(prepared.parameters["body.conv2.weight"], own["body.conv2.weight"])
+
+
+def test_tensors_of_the_inference_mode_are_always_copied():
+    with torch.inference_mode():
+        _, own, prepared, row = network("nature", torch.float32)
+        for _ in range(2):
+            row.mul_(2)
+            prepared.refresh()
+            assert torch.equal(prepared.parameters["body.conv2.weight"], own["body.conv2.weight"])

@@ -62,8 +62,7 @@ def _seeing(spec: NetworkSpec, runs: Sequence[Prepared], observations: Tensor) -
 
     def values() -> Tensor:
         for run in runs:
-            if run.outdated():
-                run.renew()
+            run.refresh()
         return torch.stack(
             [
                 forward_run(spec, run.parameters, seen, prepared=True).values

@@ -174,7 +174,19 @@ class Agenda:
             missing = max(count - self._workers, 0)
             self._workers += missing
         for _ in range(missing):
-            threads.submit(self._work)
+            threads.submit(self._work).add_done_callback(self._gone)
+
+    def _gone(self, thread: "Future[None]") -> None:
+        if (failure := thread.exception()) is not None:  # it never began, or broke outside of a piece
+            with self._changed:
+                self._workers -= 1
+            self._fail(failure)
+
+    def clear(self) -> None:
+        """Forget all pieces that have not been begun."""
+        with self._changed:
+            self._left.clear()
+            self._changed.notify_all()
 
     def open(self, gate: Piece) -> None:
         """Note that a piece is done which is on no agenda."""
@@ -211,15 +223,15 @@ class Agenda:
                 if last:
                     group.future.set_result(None)
 
-    def _fail(self, failure: BaseException, group: _Group) -> None:
+    def _fail(self, failure: BaseException, *failed: _Group) -> None:
         """Nobody is to wait for what does not come."""
-        with self._changed:
-            groups = {id(each): each for each in (group, *(other for _, other in self._left))}
+        with self._changed:  # the futures too: two threads may fail at once
+            groups = {id(each): each for each in (*failed, *(other for _, other in self._left))}
             self._left.clear()
+            for each in groups.values():
+                if not each.future.done():
+                    each.future.set_exception(failure)
             self._changed.notify_all()
-        for each in groups.values():
-            if not each.future.done():
-                each.future.set_exception(failure)
 
     def _next(self) -> tuple[Piece, _Group] | None:
         with self._changed:
@@ -292,6 +304,10 @@ class HalvedUpdate(RunUpdate):
         done.result()
         return work.losses
 
+    def _differentiate(self, _batch: Batch) -> Losses:
+        """Not to be asked for: the parameters here are prepared for the pieces."""
+        raise TypeError("a halved update is done in pieces")
+
     def pieces(self, batch: Batch, number: int, after: Sequence[Piece] = ()) -> list[Piece]:
         """An `update` for an `Agenda`; what looks at the run's own weights comes after some other pieces.
 
@@ -305,8 +321,7 @@ class HalvedUpdate(RunUpdate):
 
     @torch.inference_mode()
     def _begin(self, batch: Batch, number: int) -> Work:
-        if self._prepared_target.outdated():  # so rarely that it need not be a piece
-            self._prepared_target.renew()
+        self._prepared_target.refresh()  # so rarely needed that it need not be a piece
         own = self._own(batch)
         states, next_states = own.observations[0], own.next_observations[0]
         seen = torch.cat([states, next_states]) if self._looks_ahead else states

@@ -28,7 +28,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -271,8 +271,8 @@ class HostPipeline(Pipeline):
         self._threads = learner_threads(bool(self._halved)) if threaded and cores() > 1 else None
         self._learning: list[Future[None]] = []
         self._agenda = Agenda()
-        # the halved updates that wait for the one under way, and what they wait for
-        self._upcoming: list[Future[None]] = []
+        # the halved updates that wait for those under way, and what they wait for
+        self._upcoming: Future[None] | None = None
         self._turn = Piece()
 
     def at_work(self) -> AbstractContextManager[object]:
@@ -315,18 +315,18 @@ class HostPipeline(Pipeline):
 
     def draw(self) -> None:
         """See :meth:`Pipeline.draw`."""
+        self._file_upcoming()  # of a draw after which nobody has learned
         # The learner may still be at work on the other batch.
-        self._batch, self._next_batch = self._next_batch, self._batch
-        self.replay.sample(self.seeds, self.updates, self.batch_size, out=self._batch)
-        # Where the last update does not change the target networks, the next one looks at them before it is over.
-        if self._learning and self.updates % self.learner.config.target_period_updates:
-            self._plan_halved()
+        self.replay.sample(self.seeds, self.updates, self.batch_size, out=self._next_batch)
         try:
+            # Where the last update does not change the target networks, the next one looks at them before it is over.
+            if self._learning and self.updates % self.learner.config.target_period_updates:
+                self._plan_halved(self._next_batch)
             self.hand_over()
         except BaseException:
-            self._drop_upcoming()
-            self._batch, self._next_batch = self._next_batch, self._batch
+            self._file_upcoming()
             raise
+        self._batch, self._next_batch = self._next_batch, self._batch
 
     def learn(self) -> None:
         """See :meth:`Pipeline.learn`. Only begins it, where there are threads for it."""
@@ -336,26 +336,31 @@ class HostPipeline(Pipeline):
         batch, number = self._batch, self.learner.updates + 1
         for first in range(min(cores(), len(self._compiled))):
             self._learning.append(self._threads.submit(_learn, self._compiled[first :: cores()], batch, number))
-        if not self._upcoming:
-            self._plan_halved()
-        self._agenda.open(self._turn)
-        self._learning += self._upcoming
-        self._upcoming = []
+        if self._halved:
+            if self._upcoming is None:
+                self._plan_halved(batch)
+            self._agenda.open(self._turn)
+            self._file_upcoming()
 
-    def _plan_halved(self) -> None:
+    def _plan_halved(self, batch: Batch) -> None:
         """Begin the next halved updates, as far as that is possible before their turn."""
         if self._threads is None or not self._halved:
             return
-        self._turn = Piece()
-        number = self.updates + 1
-        self._upcoming = [self._agenda.add(run.pieces(self._batch, number, [self._turn])) for run in self._halved]
+        self._turn, number = Piece(), self.updates + 1
+        # All of them first: nothing is on the agenda before all of it can be dropped again.
+        pieces = [piece for run in self._halved for piece in run.pieces(batch, number, [self._turn])]
+        self._upcoming = self._agenda.add(pieces)
         self._agenda.staff(self._threads, min(cores(), len(HALVES) * len(self._halved)))
 
-    def _drop_upcoming(self) -> None:
-        """Forget the updates whose turn has not come, so that no thread waits for it."""
-        for future in self._upcoming:
-            self._agenda.drop(future)
-        self._upcoming = []
+    def _file_upcoming(self) -> None:
+        """Note planned updates as under way if their turn has come; else forget them, so that nobody waits for it."""
+        if self._upcoming is None:
+            return
+        if self._turn.done:
+            self._learning.append(self._upcoming)
+        else:
+            self._agenda.drop(self._upcoming)
+        self._upcoming = None
 
     def hand_over(self) -> None:
         """See :meth:`Pipeline.hand_over`."""
@@ -373,11 +378,12 @@ class HostPipeline(Pipeline):
 
     def close(self) -> None:
         """See :meth:`Pipeline.close`."""
-        self._drop_upcoming()
+        self._file_upcoming()
         try:
             super().close()
         finally:
             if self._threads is not None:
+                self._agenda.clear()
                 self._threads.shutdown()
 
 
@@ -398,7 +404,12 @@ def learner_threads(halved: bool) -> ThreadPoolExecutor:
     if not halved or len(usable) != 2:
         return ThreadPoolExecutor(cores(), "gramian-learner")
     places = cycle(usable)
-    return ThreadPoolExecutor(cores(), "gramian-learner", lambda: os.sched_setaffinity(0, {next(places)}))
+
+    def settle_down() -> None:
+        with suppress(OSError):  # it is for speed alone
+            os.sched_setaffinity(0, {next(places)})
+
+    return ThreadPoolExecutor(cores(), "gramian-learner", settle_down)
 
 
 def _learn(runs: Sequence[CompiledUpdate], batch: Batch, number: int) -> None:

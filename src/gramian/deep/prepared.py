@@ -31,9 +31,7 @@ class Prepared:
     >>> layout = Layout(spec)
     >>> row = layout.flatten(init(spec, seeds=[0]))[0]
     >>> prepared = Prepared(layout, row)
-    >>> prepared.outdated()
-    True
-    >>> prepared.renew()
+    >>> prepared.refresh()
     >>> torch.equal(prepared.parameters["body.conv2.weight"], by_run(layout.views(row[None]))[0]["body.conv2.weight"])
     True
     """
@@ -51,10 +49,15 @@ class Prepared:
             self.parameters[name] = torch.empty_like(original, dtype=self._dtype, memory_format=order)
         self._row, self._version = row, -1
 
-    def outdated(self) -> bool:
-        """Whether torch has written to the originals since this was last asked. Its fused optimisers do not tell."""
-        before, self._version = self._version, self._row._version
-        return before != self._version
+    def refresh(self) -> None:
+        """`renew` where torch has written to the originals since they were last copied here.
+
+        Its fused optimisers do not tell; nor do tensors of its inference mode, which are always copied.
+        """
+        version = -1 if self._row.is_inference() else self._row._version
+        if version < 0 or version != self._version:
+            self.renew()
+            self._version = version  # last: what was interrupted is to be done again
 
     def renew(self) -> None:
         """Copy what the originals are now."""
