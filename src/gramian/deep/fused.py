@@ -4,7 +4,7 @@ In separate operations it is a mean, two products and what lies between them: li
 the products have one program each, which goes through all features, one after the other. Here the features are divided
 into blocks, with a program for each:
 
-1. each makes the products of all samples by its own features, a part of XXᵀ;
+1. each centres its own features and multiplies all samples by them, a part of XXᵀ;
 2. each adds up the parts, in their order, and makes its own columns of the gradient.
 
 Products are of float32, whatever torch may round: rounded to TF32, the gradient would be too short by a thousandth.
@@ -41,53 +41,44 @@ if AVAILABLE:
     kernel: Callable[[Any], Any] = triton.jit
 
     @kernel
-    def _block(
-        features: tl.tensor, sample: tl.tensor, feature: tl.tensor,
-        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
-        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
-    ) -> tl.tensor:  # fmt: skip
-        """X at these places, zero beyond n and d."""
+    def _multiply(
+        features: tl.tensor, gradient: tl.tensor, parts: tl.tensor,
+        from_run: tl.tensor, from_sample: tl.tensor, from_feature: tl.tensor,
+        to_run: tl.tensor, to_sample: tl.tensor, to_feature: tl.tensor,
+        n: tl.constexpr, d: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr, centered: tl.constexpr,
+    ) -> None:  # fmt: skip
+        """Some columns of X, in the place of their gradient, and their part of XXᵀ."""
+        sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
         there = (sample < n) & (feature < d)
-        features += tl.program_id(0).to(tl.int64) * stride_run
-        x = tl.load(features + sample * stride_sample + feature * stride_feature, mask=there, other=0.0)
+        features += tl.program_id(0).to(tl.int64) * from_run
+        x = tl.load(features + sample * from_sample + feature * from_feature, mask=there, other=0.0)
         if centered:  # twice: a mean of large numbers is itself rounded
             x = tl.where(there, x - tl.sum(x, axis=0, keep_dims=True) / n, 0.0)
             x = tl.where(there, x - tl.sum(x, axis=0, keep_dims=True) / n, 0.0)
-        return x
-
-    @kernel
-    def _multiply(
-        features: tl.tensor, parts: tl.tensor,
-        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
-        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
-        rows: tl.constexpr, columns: tl.constexpr,
-    ) -> None:  # fmt: skip
-        """One part of XXᵀ."""
-        sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
-        x = _block(features, sample, feature, stride_run, stride_sample, stride_feature, n, d, centered)
+        gradient += tl.program_id(0).to(tl.int64) * to_run
+        tl.store(gradient + sample * to_sample + feature * to_feature, x, mask=there)
         products = tl.dot(x, tl.trans(x), input_precision="ieee")
         place = (tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)).to(tl.int64) * rows * rows
         tl.store(parts + place + sample * rows + tl.arange(0, rows)[None, :], products)
 
     @kernel
     def _descend(
-        features: tl.tensor, parts: tl.tensor, gradient: tl.tensor,
-        stride_run: tl.tensor, stride_sample: tl.tensor, stride_feature: tl.tensor,
+        gradient: tl.tensor, parts: tl.tensor,
         to_run: tl.tensor, to_sample: tl.tensor, to_feature: tl.tensor,
-        n: tl.constexpr, d: tl.constexpr, centered: tl.constexpr,
-        rows: tl.constexpr, columns: tl.constexpr, count: tl.constexpr,
+        n: tl.constexpr, d: tl.constexpr, rows: tl.constexpr, columns: tl.constexpr, count: tl.constexpr,
     ) -> None:  # fmt: skip
-        """Some columns of the gradient, from all parts of XXᵀ."""
+        """Some columns of the gradient, in the place of X, from all parts of XXᵀ."""
         sample, feature = tl.arange(0, rows)[:, None], tl.program_id(1) * columns + tl.arange(0, columns)[None, :]
+        there = (sample < n) & (feature < d)
+        gradient += tl.program_id(0).to(tl.int64) * to_run + sample * to_sample + feature * to_feature
+        x = tl.load(gradient, mask=there, other=0.0)
         parts += tl.program_id(0).to(tl.int64) * count * rows * rows + sample * rows + tl.arange(0, rows)[None, :]
         products = tl.load(parts)
         for part in tl.static_range(1, count):
             products += tl.load(parts + part * rows * rows)
-        x = _block(features, sample, feature, stride_run, stride_sample, stride_feature, n, d, centered)
         slope = tl.dot(products, x, input_precision="ieee")
         slope = 4.0 / n * (slope / n - x * (tl.sum(x * x, axis=0, keep_dims=True) / n))
-        gradient += tl.program_id(0).to(tl.int64) * to_run
-        tl.store(gradient + sample * to_sample + feature * to_feature, slope, mask=(sample < n) & (feature < d))
+        tl.store(gradient, slope, mask=there)
 
 
 def fits(features: Tensor) -> bool:
@@ -136,11 +127,9 @@ def launch(features: Tensor, centered: bool) -> Tensor:
     rows = max(16, 1 << (n - 1).bit_length())  # a power of two, and the fewest that a product takes
     count = -(-d // COLUMNS)
     parts = features.new_empty((runs, count, rows, rows))
-    sizes = n, d, centered, rows, COLUMNS
-    _multiply[(runs, count)](features, parts, *features.stride(), *sizes, num_warps=WARPS)
-    _descend[(runs, count)](
-        features, parts, gradient, *features.stride(), *gradient.stride(), *sizes, count, num_warps=WARPS
-    )
+    grid, sizes, strides = (runs, count), (n, d, rows, COLUMNS), gradient.stride()
+    _multiply[grid](features, gradient, parts, *features.stride(), *strides, *sizes, centered, num_warps=WARPS)
+    _descend[grid](gradient, parts, *strides, *sizes, count, num_warps=WARPS)
     return gradient
 
 
