@@ -4,13 +4,15 @@ The bare vector environment starts its games by itself, without a seed, so that 
 them and cannot be played again. The ratio says what episodes that are a function of their seeds cost.
 
 With ``--patience-us`` the package's environments also play with processes that stay awake for so long when they wait,
-and with ``--here`` without processes; the ratio after such a column, least and most in brackets, says what it brings.
+with ``--compiled`` their frames are made by a compiled kernel, and with ``--here`` they play without processes, with
+such frames where both are wanted; the ratio after such a column, least and most in brackets, says what it brings.
 
-Run with ``python -m benchmarks.environments [--count 12] [--steps 2000] [--rounds 3] [--patience-us 2000] [--here]``.
+    python -m benchmarks.environments --count 12 --steps 2000 --rounds 3 [--patience-us 2000] [--compiled] [--here]
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv
@@ -38,9 +40,9 @@ def bare(game: str, count: int, steps: int) -> float:
     return rate(lambda t: env.step(actions[t]), steps, count)
 
 
-def ours(name: str, count: int, steps: int, patience_s: float = 0.0, *, here: bool = False) -> float:
+def ours(name: str, count: int, steps: int, **way: Any) -> float:
     """Agent steps per second of the package's environments: ``count`` runs with one environment each."""
-    environments = Environments([find_game(name)] * count, list(range(count)), patience_s=patience_s, here=here)
+    environments = Environments([find_game(name)] * count, list(range(count)), **way)
     environments.reset()
     actions = np.random.default_rng(0).integers(0, environments.actions[0], (steps, count, 1))
     try:
@@ -49,14 +51,9 @@ def ours(name: str, count: int, steps: int, patience_s: float = 0.0, *, here: bo
         environments.close()
 
 
-def in_turn(game: str, count: int, steps: int, patience_s: float, *, here: bool) -> list[float]:
-    """One round of an Atari game: the bare environment, ours, and ours with patience and here where they are wanted."""
-    rates = [bare(game, count, steps), ours(game, count, steps)]
-    if patience_s:
-        rates.append(ours(game, count, steps, patience_s))
-    if here:
-        rates.append(ours(game, count, steps, here=True))
-    return rates
+def in_turn(game: str, count: int, steps: int, ways: Sequence[dict[str, Any]]) -> list[float]:
+    """One round of an Atari game: the bare environment, and ours in several ways."""
+    return [bare(game, count, steps), *(ours(game, count, steps, **way) for way in ways)]
 
 
 def main() -> None:
@@ -68,16 +65,22 @@ def main() -> None:
     parser.add_argument(
         "--patience-us", type=whole(0, 1_000_000), default=0, help="microseconds that Atari's processes stay awake"
     )
+    parser.add_argument("--compiled", action="store_true", help="also with compiled frames")
     parser.add_argument("--here", action="store_true", help="also without processes")
     options = parser.parse_args()
-    patience_s = options.patience_us / 1e6
-    others = ["awake"] * bool(patience_s) + ["here"] * options.here
+    others: dict[str, dict[str, Any]] = {}
+    if options.patience_us:
+        others["awake"] = {"patience_s": options.patience_us / 1e6}
+    if options.compiled:
+        others["compiled"] = {"compiled": True}
+    if options.here:
+        others["here"] = {"here": True, "compiled": options.compiled}
     columns = "".join(f"{name:>10}{'ratio':>20}" for name in others)
     print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}{columns}")
     for name in ("breakout", "seaquest", "pong"):
         # one after the other in each round, so that all see the same machine
         rounds = np.array(
-            [in_turn(name, options.count, options.steps, patience_s, here=options.here) for _ in range(options.rounds)]
+            [in_turn(name, options.count, options.steps, [{}, *others.values()]) for _ in range(options.rounds)]
         )
         theirs, mine, *medians = np.median(rounds, axis=0)
         line = f"{name:24}{theirs:10.0f}{mine:10.0f}{np.median(rounds[:, 1] / rounds[:, 0]):8.2f}"

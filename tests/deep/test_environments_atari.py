@@ -292,10 +292,11 @@ def test_the_number_of_threads_does_not_matter():
         np.testing.assert_array_equal(mine["frames"], theirs["frames"])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("title", PAPER_TITLES)
-def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played_before(title):
+def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played_before(title, compiled):
     game = find_game(title).id
-    console, frame = emulator.Console(game), np.zeros((84, 84), np.uint8)
+    console, frame = emulator.Console(game, compiled=compiled), np.zeros((84, 84), np.uint8)
     vector = AtariVectorEnv(
         game, 1, stack_num=1, noop_max=0, use_fire_reset=False, reward_clipping=False, repeat_action_probability=0.0
     )
@@ -346,8 +347,9 @@ def random_screens(count):
     return pairs
 
 
-def test_frames_shrink_as_opencv_shrinks_them():
-    picture, frame = emulator.GreyPicture(), np.zeros((84, 84), np.uint8)
+@pytest.mark.parametrize("kind", [emulator.GreyPicture, emulator.CompiledPicture])
+def test_frames_shrink_as_opencv_shrinks_them(kind):
+    picture, frame = kind(), np.zeros((84, 84), np.uint8)
     for pair in random_screens(24):
         picture.screens[:] = pair
         picture.show(frame)
@@ -374,6 +376,37 @@ def test_a_frame_is_the_brighter_of_the_last_two_screens_of_its_skip_or_the_last
         np.testing.assert_array_equal(frame, show(*(screens[frame_skip - 2 :] or screens[-1:])))
     console.start(1, 0, frame)
     np.testing.assert_array_equal(frame, first)
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_compiled_frames_are_the_same_frames(here):
+    games, seeds = [find_game("seaquest"), find_game("breakout")], [3, 4]
+    histories = []
+    for options in ({}, {"here": here, "compiled": True}):
+        environments = Environments(games, seeds, 2, threads=2, **options)
+        histories.append(play(environments, random_actions(environments, 150)))
+        environments.close()
+    for mine, theirs in zip(*histories, strict=True):
+        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
+
+
+def test_frames_are_compiled_where_that_is_wanted_and_numba_is_there(monkeypatch):
+    assert isinstance(emulator.grey_picture(compiled=True), emulator.CompiledPicture)
+    assert isinstance(emulator.grey_picture(compiled=False), emulator.GreyPicture)
+    monkeypatch.setitem(sys.modules, "gramian.deep.kernels.pictures", None)
+    assert isinstance(emulator.grey_picture(compiled=True), emulator.GreyPicture)
+
+
+def test_a_process_that_compiles_frames_needs_neither_torch_nor_the_rest_of_the_package():
+    program = f"""
+import runpy, sys
+emulator = runpy.run_path({emulator.__file__!r})
+picture = emulator["grey_picture"](compiled=True)
+print(type(picture).__name__, sorted(name for name in sys.modules if name.startswith(("torch", "gramian."))))
+"""
+    out = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
+    needed = ["compiled", "deep", "deep.kernels", "deep.kernels.pictures", "machine_code"]
+    assert out.split(maxsplit=1) == ["CompiledPicture", str([f"gramian.{name}" for name in needed]) + "\n"]
 
 
 @pytest.mark.parametrize("patience_s", [0.0, 0.002, 60.0])

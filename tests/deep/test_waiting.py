@@ -302,6 +302,15 @@ def test_who_learns_plays_too_where_a_gpu_has_one_game_and_one_core(
     assert given == [here, False]
 
 
+@pytest.mark.parametrize(("device", "compiled"), [("cpu", False), ("cuda", True)])
+def test_frames_are_compiled_beside_a_gpu(monkeypatch, device, compiled):
+    given = []
+    monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["compiled"]))
+    config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0]))
+    trainer.make_environments(config, 0, device)
+    assert given == [compiled]
+
+
 def test_what_is_played_here_starts_no_process(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", None)
     environments = Environments([find_game("pong")], [0], 3, here=True)

@@ -62,6 +62,9 @@ def compiler_options(*, tuned: bool) -> dict[str, str | int | bool | Callable[..
 def compile_whole(function: Callable[[], object], *, tuned: bool = True) -> Callable[[], object]:
     """``function`` compiled as one graph, beside all that was compiled before.
 
+    Where it is ``tuned``, the compiler tries which size of block is fastest. It copies what a kernel changes for that,
+    which must not be done to a replay that fills the GPU.
+
     Dynamo keeps what it has compiled with the code of a function, and with the same code refuses a ninth graph. Who
     trains one population after another would come to that: their functions are the same, and the tensors in them are
     others. So every graph has code of its own, which goes when the graph goes.
@@ -75,14 +78,7 @@ def compile_whole(function: Callable[[], object], *, tuned: bool = True) -> Call
 
 
 def record(
-    function: Callable[[], object],
-    changed: Sequence[Tensor],
-    stream: torch.cuda.Stream,
-    *,
-    compiled: bool,
-    tuned: bool = True,
-    bring: Callable[[], object] = nothing,
-    take: Callable[[], object] = nothing,
+    function: Callable[[], object], changed: Sequence[Tensor], stream: torch.cuda.Stream, *, compiled: bool
 ) -> Callable[[], None]:
     """Record ``function`` as a CUDA graph on ``stream``; calling the result launches it on the current stream.
 
@@ -94,28 +90,17 @@ def record(
         The tensors that it changes, as far as anybody minds: they are put back, since a recording takes a few calls.
     compiled
         Compile the function first. Its operations are fused then, and rounded a little differently.
-    tuned
-        Let the compiler try which size of block is fastest. It copies what a kernel changes for that, which must not be
-        done to a replay that fills the GPU.
-    bring, take
-        Copies from and to page-locked memory of the host, before and after the function; they are recorded as they are.
     """
-    work = compile_whole(function, tuned=tuned) if compiled else function
-
-    def run() -> None:
-        bring()
-        work()
-        take()
-
+    work = compile_whole(function) if compiled else function
     before = [tensor.clone() for tensor in changed]
     stream.wait_stream(torch.cuda.current_stream(stream.device))
     with torch.cuda.stream(stream):
         for _ in range(WARM_UP):
-            run()
+            work()
     stream.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph, stream=stream):
-        run()
+        work()
     for tensor, saved in zip(changed, before, strict=True):
         tensor.copy_(saved)
     torch.cuda.synchronize(stream.device)

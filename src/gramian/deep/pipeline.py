@@ -42,7 +42,7 @@ from gramian.cores import cores
 from gramian.deep.acting import actors
 from gramian.deep.batch import Batch
 from gramian.deep.compiled_update import CompiledUpdate
-from gramian.deep.graphs import Execution, nothing, record
+from gramian.deep.graphs import Execution, compile_whole, nothing, record
 from gramian.deep.halves import HALVES, Agenda, HalvedUpdate, Piece, one_thread
 from gramian.deep.host_replay import HostReplay
 from gramian.deep.learner import Learner, update
@@ -452,8 +452,11 @@ class DevicePipeline(Pipeline):
         self._drawn_batch = Batch(*(tensor.pin_memory() for tensor in host_batch)) if self._on_host else None
         self._batch = Batch(*(tensor.to(device) for tensor in host_batch))
         self._execution = execution
+        self._work: dict[str, Callable[[], object]] = {}
         self.launches: dict[str, Callable[[], object]] = {}
         """The pieces of work by name, each to be launched on its own."""
+        # Parts whose actors have not been told yet what came of their actions: they will be when they act again.
+        self._untold: set[int] = set()
         torch.cuda.synchronize(device)
 
     def at_work(self) -> AbstractContextManager[object]:
@@ -463,13 +466,19 @@ class DevicePipeline(Pipeline):
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
         """See :meth:`Pipeline.act`. Waits for the actions, and not for the learner."""
         self._knobs[part].numpy()[:] = epsilon, agent_step
-        self._run(
-            f"act{part}",
-            partial(self._act, part),
-            (),
-            bring=lambda: self._epsilon_and_step[part].copy_(self._knobs[part], non_blocking=True),
-            take=lambda: self._actions[part].copy_(self._chosen[part], non_blocking=True),
-        )
+        if (name := f"act{part}") not in self.launches:
+            self._prepare(
+                name,
+                partial(self._act, part),
+                (),
+                bring=partial(self._epsilon_and_step[part].copy_, self._knobs[part], non_blocking=True),
+                take=partial(self._actions[part].copy_, self._chosen[part], non_blocking=True),
+            )
+        if part in self._untold:  # what is to be seen goes with it, in one launch
+            self._untold.remove(part)
+            if (name := f"look{part}") not in self.launches:
+                self._join(name, (f"observe{part}", f"act{part}"), (self.stack.frames,))
+        self.launches[name]()
         self._acted.record(self._actors)
         self._acted.synchronize()
         return self._actions[part].numpy()
@@ -495,10 +504,16 @@ class DevicePipeline(Pipeline):
     def _observe(self, part: int) -> None:
         if self._cut[part] and not self._on_host:
             self._arrived[part].final_frames.copy_(self._transitions[part].final_frames, non_blocking=True)
-        self.launches[f"observe{part}"]()
+        self._untold.add(part)
+
+    def _tell(self) -> None:
+        """Let the actors see what they have not been told yet."""
+        while self._untold:
+            self.launches[f"observe{self._untold.pop()}"]()
 
     def store(self) -> None:
         """See :meth:`Pipeline.store`."""
+        self._tell()
         if self._on_host:
             self._add()
         else:
@@ -539,6 +554,8 @@ class DevicePipeline(Pipeline):
 
     def settle(self) -> None:
         """See :meth:`Pipeline.settle`."""
+        with torch.cuda.stream(self._actors):
+            self._tell()
         torch.cuda.synchronize(self._device)
 
     def _act(self, part: int) -> None:
@@ -563,17 +580,10 @@ class DevicePipeline(Pipeline):
         learner = self.learner
         update(learner.objective, learner.adam, learner.layout, learner.state, self._batch)
 
-    def _run(
-        self,
-        name: str,
-        function: Callable[[], None],
-        changed: Sequence[Tensor],
-        bring: Callable[[], object] = nothing,
-        take: Callable[[], object] = nothing,
-    ) -> None:
+    def _run(self, name: str, function: Callable[[], None], changed: Sequence[Tensor]) -> None:
         """Do a piece of work on the current stream."""
         if name not in self.launches:
-            self._prepare(name, function, changed, bring, take)
+            self._prepare(name, function, changed)
         self.launches[name]()
 
     def _prepare(
@@ -585,18 +595,26 @@ class DevicePipeline(Pipeline):
         take: Callable[[], object] = nothing,
         tuned: bool = True,
     ) -> None:
-        if self._execution == "eager":
+        """Make a piece of work ready, between copies from and to page-locked memory of the host."""
+        work = compile_whole(function, tuned=tuned) if self._execution == "compiled" else function
 
-            def launch() -> None:
-                bring()
-                function()
-                take()
+        def whole() -> None:
+            bring()
+            work()
+            take()
 
-            self.launches[name] = launch
-        else:
+        self._work[name] = whole
+        self._join(name, (name,), changed)
+
+    def _join(self, name: str, names: Sequence[str], changed: Sequence[Tensor]) -> None:
+        """Make pieces of work, one after the other, ready as one."""
+        pieces = [self._work[piece] for piece in names]
+
+        def launch() -> None:
+            for piece in pieces:
+                piece()
+
+        if self._execution != "eager":
             self.settle()
-            stream = torch.cuda.current_stream(self._device)
-            compiled = self._execution == "compiled"
-            self.launches[name] = record(
-                function, changed, stream, compiled=compiled, tuned=tuned, bring=bring, take=take
-            )
+            launch = record(launch, changed, torch.cuda.current_stream(self._device), compiled=False)
+        self.launches[name] = launch

@@ -55,6 +55,8 @@ class AtariEngine(Engine):
         one for this process. What happens in the games is the same.
     here
         No processes: this one plays, when it receives an outcome.
+    compiled
+        Make frames by a compiled kernel, where there is numba; see `gramian.deep.environments.emulator`.
 
     Raises
     ------
@@ -73,6 +75,7 @@ class AtariEngine(Engine):
         colour: bool = False,
         patience_s: float = 0.0,
         here: bool = False,
+        compiled: bool = False,
     ):
         check_patience(patience_s)
         self._noop_max = options.noop_max
@@ -88,6 +91,7 @@ class AtariEngine(Engine):
             "full_actions": options.full_actions,
             "flavour": flavour,
             "colour": colour,
+            "compiled": compiled,
         }
         self._players = (
             _Here(count, settings) if here else _Processes(count, max(1, min(threads, count)), settings, patience_s)

@@ -102,6 +102,9 @@ class Environments:
         How many processes play the Atari games of a part; 0 takes one for each core that this process may use.
     here
         No processes: Atari is played in this one, when it receives an outcome. What happens in the games is the same.
+    compiled
+        Make the frames of Atari by a compiled kernel, where there is numba: a tenth of a console's time less, half a
+        second more until it is there, and 0.1 GB of memory. They are the same frames.
     parts
         Into how many parts to divide the runs, at most one for each run.
     patience_s
@@ -134,6 +137,7 @@ class Environments:
         patience_s: float = 0.0,
         *,
         here: bool = False,
+        compiled: bool = False,
     ):
         if not games or len(games) != len(seeds):
             raise ValueError(f"a population needs a game and a seed for each run, not {len(games)} and {len(seeds)}")
@@ -152,7 +156,9 @@ class Environments:
             _Part(
                 slice(*runs),
                 envs_per_run,
-                _make_groups(games, slice(*runs), envs_per_run, options, threads, patience_s, here=here),
+                _make_groups(
+                    games, slice(*runs), envs_per_run, options, threads, patience_s, here=here, compiled=compiled
+                ),
             )
             for runs in pairwise(bounds)
         ]
@@ -367,8 +373,9 @@ def make_engine(
     patience_s: float = 0.0,
     *,
     here: bool = False,
+    compiled: bool = False,
 ) -> Engine:
-    """Emulators of ``count`` copies of one game, to be started by hand; the last three are for Atari alone.
+    """Emulators of ``count`` copies of one game, to be started by hand; the last four are for Atari alone.
 
     Examples
     --------
@@ -381,7 +388,7 @@ def make_engine(
     if game.kind == "atari":
         from gramian.deep.environments.atari import AtariEngine
 
-        return AtariEngine(game.id, count, options.atari, threads, patience_s=patience_s, here=here)
+        return AtariEngine(game.id, count, options.atari, threads, patience_s=patience_s, here=here, compiled=compiled)
     if game.kind == "minatar":
         from gramian.deep.environments.minatar import MinAtarEngine
 
@@ -438,6 +445,7 @@ def _make_groups(
     patience_s: float,
     *,
     here: bool,
+    compiled: bool,
 ) -> tuple[_Group, ...]:
     groups = []
     owners = np.repeat(np.arange(runs.start, runs.stop), envs_per_run)
@@ -445,7 +453,7 @@ def _make_groups(
     for game in dict.fromkeys(games[runs]):
         rows = first + np.flatnonzero([games[owner] == game for owner in owners])
         share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
-        engine = make_engine(game, rows.size, options, share, patience_s, here=here)
+        engine = make_engine(game, rows.size, options, share, patience_s, here=here, compiled=compiled)
         groups.append(_Group(engine, rows, _as_slice(rows), _as_slice(rows - first)))
     return tuple(groups)
 
