@@ -6,6 +6,7 @@ import types
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -208,12 +209,12 @@ class Config:
         smallest = max(run.arm.minimum_batch_size for run in self.runs)
         _require(self.settings.batch_size >= smallest, "batch_size", self.settings.batch_size, f"at least {smallest}")
 
-    @property
+    @cached_property
     def frames_per_agent_step(self) -> int:
         """Emulator frames that one action lasts."""
         return self.settings.environment.atari.frame_skip if self.runs[0].game.kind == "atari" else 1
 
-    @property
+    @cached_property
     def agent_steps(self) -> int:
         """Agent steps of each run: ``frames`` rounded up to whole steps of all its environments."""
         steps = -(-self.settings.frames // self.frames_per_agent_step)

@@ -119,7 +119,7 @@ class Transition:
         given = (actions, rewards, terminal, truncated, started, frames)
         for place, array in zip(self._arrays, given, strict=True):
             place[...] = array
-        if cut := bool(truncated.any()):
+        if cut := bool(np.count_nonzero(truncated)):
             self.final_frames.numpy()[...] = final_frames
         return cut
 

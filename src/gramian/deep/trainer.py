@@ -288,7 +288,7 @@ class Trainer:
         self._raw += outcome.rewards
         self._clipped += rewards
         self._lengths += 1
-        return self._ended(outcome.started, outcome.truncated) if outcome.started.any() else []
+        return self._ended(outcome.started, outcome.truncated) if np.count_nonzero(outcome.started) else []
 
     def diagnose(self) -> dict[str, NDArray[np.float64]]:
         """What the logs record of each run, ``[P]`` each, from a batch that is drawn for this purpose alone."""

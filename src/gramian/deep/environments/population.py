@@ -228,7 +228,7 @@ class Environments:
             raise ValueError(
                 f"actions have shape {actions.shape}, not {(len(own.everyone) // self.shape[1], self.shape[1])}"
             )
-        if (flat.view(np.uint64) >= self._action_counts[own.rows]).any():  # which negative ones are too
+        if np.count_nonzero(flat.view(np.uint64) >= self._action_counts[own.rows]):  # which negative ones are too
             counts = self.actions[own.runs].tolist()
             raise ValueError(f"actions {actions.tolist()} outside their games' ranges, below {counts}")
         if own.sent is not None:
@@ -252,7 +252,7 @@ class Environments:
         own.sent = None
         started, terminated = self._started[own.rows], self._terminated[own.rows]
         life_lost, truncated = self._life_lost[own.rows], self._truncated[own.rows]
-        if own.longest < self._shortest_limit and not terminated.any():  # at most steps nothing ends
+        if own.longest < self._shortest_limit and not np.count_nonzero(terminated):  # at most steps nothing ends
             started[:] = False
             truncated[:] = False
             return self._step
