@@ -207,8 +207,60 @@ def test_after_a_step_it_is_stored_and_all_parts_play_on_unless_they_wait_or_it_
     while not trainer.done:
         trainer.step()
         assert trainer.replay.added == trainer.agent_steps
-        assert set(trainer._under_way) == (set() if sequential or trainer.done else parts)
+        assert trainer._choosing == (set() if sequential or trainer.done else parts)
+        assert not trainer._under_way
     trainer.close()
+
+
+def playing(games, arm, *, here):
+    """A trainer of Atari for sixty steps, in which updates begin after the 32nd."""
+    settings = replace(
+        load_preset("smoke"), prefill_agent_steps=32, update_period_agent_steps=4, replay_capacity=200, frames=4 * 60
+    )
+    chosen = Config("smoke", settings, population(games, [arm], [0]))
+    runs = [run.game for run in chosen.runs]
+    return Trainer(chosen, Environments(runs, [0] * len(runs), parts=len(runs), here=here))
+
+
+@pytest.mark.parametrize("here", [False, True])
+def test_actions_are_waited_for_at_once_and_where_this_process_plays_when_it_is_about_to(here):
+    trainer, events = playing(["pong"], Arm("dqn"), here=here), []
+
+    def watched(name, work):
+        def run(*arguments, **named):
+            events.append(name)
+            return work(*arguments, **named)
+
+        return run
+
+    for owner, names in (
+        (trainer.pipeline, ("act", "chosen", "draw", "learn", "observe", "store")),
+        (trainer.environments, ("send", "recv")),
+    ):
+        for name in names:
+            setattr(owner, name, watched(name, getattr(owner, name)))
+    while not trainer.updates:
+        trainer.step()
+    trainer.step()
+    one_step = ["recv", "observe", "act", "chosen", "send", "store"]
+    if here:
+        one_step = ["chosen", "send", "recv", "observe", "act", "store"]
+    assert events[events.index("draw") :] == ["draw", "learn", *one_step, *one_step]
+    trainer.close()
+
+
+def test_a_run_whose_learner_plays_is_the_same_run():
+    states = []
+    for here in (False, True):
+        trainer = playing(["pong", "breakout"], Arm("gram", 0.1), here=here)
+        while not trainer.done:
+            trainer.step()
+        assert trainer.updates > 4
+        states.append([trainer.state(), *trainer.run_states()])
+        trainer.close()
+    for mine, theirs in zip(*states, strict=True):
+        for name, tensor in mine.items():
+            assert torch.equal(tensor, theirs[name]), name
 
 
 @pytest.mark.parametrize("sequential", [False, True])
@@ -303,7 +355,8 @@ def test_the_host_s_actors_choose_as_the_learner_does(epsilon):
     pipeline.begin(frames, np.ones((2, 2), np.bool_))
     for step in range(50):
         expected = pipeline.learner.act(torch.from_numpy(frames), epsilon, step)
-        assert np.array_equal(pipeline.act(epsilon, step), expected.numpy())
+        pipeline.act(epsilon, step)
+        assert np.array_equal(pipeline.chosen(), expected.numpy())
 
 
 @pytest.mark.parametrize(

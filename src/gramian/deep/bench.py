@@ -18,8 +18,9 @@ from gramian.deep.pipeline import DevicePipeline
 from gramian.deep.trainer import Trainer, make_environments
 
 WARM_UP_UPDATES = 20
-PIECES = ("draw", "settle", "act", "send", "learn", "recv", "observe", "store")
-"""The pieces of a step, in their order. On the host a draw waits for the last update: `settle`, counted apart."""
+PIECES = ("draw", "settle", "act", "chosen", "send", "learn", "recv", "observe", "store")
+"""The pieces of a step. On the host a draw waits for the last update: `settle`, counted apart. `chosen` is to wait for
+the actions that `act` has begun to choose."""
 
 
 @dataclass(frozen=True)

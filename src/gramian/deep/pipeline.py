@@ -18,6 +18,9 @@ run everywhere.
 With the setting ``sequential`` a step begins with what is due instead, `draw`, `learn` and `hand_over`, and acts with
 weights that lack nothing.
 
+The actions are waited for (`chosen`) as soon as somebody else can begin to carry them out; where this process plays the
+games itself, only when it has nothing else to do, while the actors look.
+
 The runs may be divided into parts that act one after the other, so that the environments of one part play while the
 actors of another look. No number depends on it: a part acts as soon as its own environments are done, and between its
 actions and those of the others nobody gets new weights.
@@ -180,8 +183,12 @@ class Pipeline(ABC):
         self._cut = [False] * len(self.parts)
 
     @abstractmethod
-    def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
-        """ε-greedy actions of a part's runs in the current observations; of use until the part acts again."""
+    def act(self, epsilon: float, agent_step: int, part: int = 0) -> None:
+        """Begin to choose ε-greedy actions of a part's runs in the current observations."""
+
+    @abstractmethod
+    def chosen(self, part: int = 0) -> NDArray[np.int64]:
+        """Wait for the actions that a part's runs have chosen; they are of use until the part acts again."""
 
     def observe(self, part: int = 0, **outcome: NDArray[Any]) -> None:
         """Take in what a part's actions led to (`Transition.fill`), as what its actors see next."""
@@ -262,6 +269,7 @@ class HostPipeline(Pipeline):
             actors(learner.spec, learner.layout, self.acting[runs], stack.observations[runs], bf16=rounds)
             for runs in self.parts
         ]
+        self._chosen: dict[int, NDArray[np.int64]] = {}
         self._block = -1
         # Threads pay where operations are long: torch lets go of the interpreter's lock in each of them, and taking it
         # again costs more than the whole operation of a small network. A compiled update is one long operation.
@@ -284,16 +292,21 @@ class HostPipeline(Pipeline):
         """See :attr:`Pipeline.updates`."""
         return self.learner.updates + bool(self._learning)
 
-    def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
-        """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead."""
+    def act(self, epsilon: float, agent_step: int, part: int = 0) -> None:
+        """See :meth:`Pipeline.act`: the actions of `Learner.act`, for less overhead. They are chosen at once."""
         runs = self.parts[part]
         actions, chances = self._explore(agent_step)
         explores = chances[runs] < epsilon
         if explores.all():  # as in a prefill: nobody needs the network
-            return actions[runs]
+            self._chosen[part] = actions[runs]
+            return
         with torch.no_grad():
             greedy = self.learner.objective.masked(self._actors[part](), runs).numpy().argmax(2)
-        return np.where(explores, actions[runs], greedy)
+        self._chosen[part] = np.where(explores, actions[runs], greedy)
+
+    def chosen(self, part: int = 0) -> NDArray[np.int64]:
+        """See :meth:`Pipeline.chosen`."""
+        return self._chosen[part]
 
     def _explore(self, agent_step: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Random actions, and the numbers that decide whether to take them, each ``[P, E]``."""
@@ -439,7 +452,8 @@ class DevicePipeline(Pipeline):
         self._device = device
         self._actors = torch.cuda.Stream(device, priority=-1)
         self._learner = torch.cuda.Stream(device)
-        self._acted, self._drawn, self._learned = (torch.cuda.Event() for _ in range(3))
+        self._acted = [torch.cuda.Event() for _ in self.parts]
+        self._drawn, self._learned = torch.cuda.Event(), torch.cuda.Event()
         self._on_host = isinstance(replay, HostReplay)
         # what travels, and its copies on the device
         sizes = [(runs.stop - runs.start, stack.environments[1]) for runs in self.parts]
@@ -463,8 +477,8 @@ class DevicePipeline(Pipeline):
         """See :meth:`Pipeline.at_work`."""
         return torch.cuda.stream(self._actors)
 
-    def act(self, epsilon: float, agent_step: int, part: int = 0) -> NDArray[np.int64]:
-        """See :meth:`Pipeline.act`. Waits for the actions, and not for the learner."""
+    def act(self, epsilon: float, agent_step: int, part: int = 0) -> None:
+        """See :meth:`Pipeline.act`."""
         self._knobs[part].numpy()[:] = epsilon, agent_step
         if (name := f"act{part}") not in self.launches:
             self._prepare(
@@ -479,8 +493,11 @@ class DevicePipeline(Pipeline):
             if (name := f"look{part}") not in self.launches:
                 self._join(name, (f"observe{part}", f"act{part}"), (self.stack.frames,))
         self.launches[name]()
-        self._acted.record(self._actors)
-        self._acted.synchronize()
+        self._acted[part].record(self._actors)
+
+    def chosen(self, part: int = 0) -> NDArray[np.int64]:
+        """See :meth:`Pipeline.chosen`. Does not wait for the learner, nor for what the actors' queue has after it."""
+        self._acted[part].synchronize()
         return self._actions[part].numpy()
 
     def begin(self, frames: NDArray[np.generic], started: NDArray[np.bool_]) -> None:

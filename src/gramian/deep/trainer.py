@@ -225,7 +225,8 @@ class Trainer:
         # Updates that fell due while a replay that was not saved filled up again; they are never made up for.
         self._dropped_updates = 0
         self._learns_from = 0
-        # by the number of the part: the actions that its environments are carrying out
+        # the parts whose actors are choosing, and, by the number of a part, the actions that are being carried out
+        self._choosing: set[int] = set()
         self._under_way: dict[int, NDArray[np.int64]] = {}
         # the running games: their numbers, what they have brought so far and how long they have lasted
         self._games = np.zeros(self.environments.shape, np.int64)
@@ -365,6 +366,7 @@ class Trainer:
         self._raw[:] = state["raw_returns"].numpy()
         self._clipped[:] = state["clipped_returns"].numpy()
         self._lengths[:] = state["lengths"].numpy()
+        self._choosing.clear()
         self._under_way.clear()
         self.agent_steps, self._dropped_updates, self._learns_from = state["counters"].tolist()
         if self.agent_steps and not len(segments):
@@ -385,12 +387,13 @@ class Trainer:
         if settings.sequential:
             self._learn()
         for part in range(parts):
-            if part not in self._under_way:
+            if part not in self._choosing and part not in self._under_way:
                 self._act(part)
         if not settings.sequential:
             self._learn()
         after = self.agent_steps + settings.envs_per_run
         for part in range(parts):
+            self._send(part)
             outcome = environments.recv(part)
             self._observe(part, outcome)
             # Its environments go on at once, while those of the next part are done and this step comes to its end.
@@ -403,11 +406,22 @@ class Trainer:
         return outcome, np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
 
     def _act(self, part: int, ahead: int = 0) -> None:
-        """Choose a part's actions, of the current step or so many steps ahead, and begin to carry them out."""
+        """Let a part choose its actions, of the current step or so many steps ahead, and begin to carry them out.
+
+        Where they are carried out in this process, it does what else there is to do before it waits for them.
+        """
         epsilon = epsilon_at(self.config.settings, self.agent_steps + ahead * self.config.settings.envs_per_run)
-        actions = self.pipeline.act(epsilon, self.pipeline.replay.added + ahead, part).copy()
-        self.environments.send(actions, part)
-        self._under_way[part] = actions
+        self.pipeline.act(epsilon, self.pipeline.replay.added + ahead, part)
+        self._choosing.add(part)
+        if not self.environments.here:
+            self._send(part)
+
+    def _send(self, part: int) -> None:
+        """Let a part's environments carry out the actions that are being chosen, if any are."""
+        if part in self._choosing:
+            self._choosing.remove(part)
+            self._under_way[part] = self.pipeline.chosen(part).copy()
+            self.environments.send(self._under_way[part], part)
 
     def _observe(self, part: int, outcome: Step) -> None:
         settings, runs = self.config.settings, self.environments.parts[part]

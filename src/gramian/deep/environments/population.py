@@ -150,6 +150,8 @@ class Environments:
             raise ValueError(f"{len(games)} runs cannot be divided into {parts} parts")
         population, count = len(games), len(games) * envs_per_run
         self.shape = (population, envs_per_run)
+        self.here = here or games[0].kind != "atari"
+        """Whether it is this process that plays, and only when it receives an outcome."""
         options, threads = options or EnvironmentOptions(), threads or cores()
         bounds = [population * number // parts for number in range(parts + 1)]
         self._parts = [
