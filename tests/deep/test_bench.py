@@ -184,7 +184,7 @@ def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monke
             self.settle()
             now += 2.0
 
-        act = send = learn = recv = observe = store = None
+        act = chosen = send = learn = recv = observe = store = None
 
     works = Works()
     monkeypatch.setattr(bench.time, "perf_counter", lambda: now)
