@@ -19,6 +19,7 @@ class Scripted:
     observation = ObservationSpec((84, 84), np.uint8, 4)
     shape = (1, 1)
     parts = (slice(0, 1),)
+    here = True
     actions = np.array([3])
 
     def __init__(self, script):
