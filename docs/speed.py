@@ -32,16 +32,16 @@ GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200":
 UPDATE_COMMIT, SINGLE_COMMIT, SERVED_COMMIT = "c738743", "a8c2680", "6d69abb"
 """Commits of measurements of updates with the penalty in plain operations; of the second with one run alone, of the
 third as clients of the service."""
-BLOCKS_COMMIT, BLOCKS = "17d528a", "64 features, 4 warps"
-"""That from which on the penalty is two kernels, and their form."""
+BLOCKS_COMMIT, CENTRED_COMMIT, BLOCKS = "17d528a", "eb64f7f", "64 features, 4 warps"
+"""Those from which on the penalty is two kernels, and the second of them no longer centres; and their form."""
 STUDY_RUNS, RUN_AGENT_STEPS = 441, 5_000_000
 """Of the paper's Atari study: 49 games, 3 arms, 3 seeds; 20M frames each."""
 FIGURE_RUNS = 9
 """Of the paper's figure of Seaquest."""
 START_S, LEAST_S = 180, 100
 """Of the runs in several processes: their start does not count, nor do shorter stretches."""
-BESIDE_TESTS_S = {"three-h200": 500, "ten-h200": 300}
-"""Of a table in whose first seconds tests ran beside the runs: these do not count either."""
+OTHER_STARTS_S = {"three-h200": 500, "ten-h200": 300, "apart-compiled-h200": 60}
+"""Of tables in whose first seconds tests ran beside the runs, which do not count either, and of a short one."""
 RUNS_OF = {
     "parts-h200": {processes: 4 * processes for processes in range(1, 8)},
     "games-h200": {5: 23, 4: 18, 3: 13, 1: 5},
@@ -54,6 +54,8 @@ RUNS_OF = {
     "sequential-h200": {1: 5},
     "apart-ten-h200": {10: 10},
     "apart-nine-h200": {9: 9},
+    "apart-one-h200": {9: 9},
+    "apart-compiled-h200": {9: 9},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
@@ -348,12 +350,20 @@ def ratio(found: Pair) -> str:
     return spread([gram / dqn for dqn, gram in zip(*found, strict=True)], 3)
 
 
+def centred(process: str, form: str = BLOCKS, runs: int = 1) -> Pair:
+    """Updates with two kernels of which the first alone centres."""
+    return _forms("centred-h200", form, process=process, runs=runs)
+
+
 def now(runs: int) -> dict[str, Pair]:
     """Measurements of the penalty as it is, by what they are called."""
-    found = {"in turn with plain operations": block(BLOCKS, runs)}
+    found = {"one process": centred("first", runs=runs)}
     if runs == 1:
-        found["the same, served"] = block(BLOCKS, runs, served="yes")
-        found["another process"] = pair("update-h200", commit=BLOCKS_COMMIT, runs=runs)
+        found |= {
+            "another, compiled from nothing too": centred("second"),
+            "a third, with what the first had compiled": centred("first, again"),
+            "a fourth, in turn with other forms": centred("in turn"),
+        }
     return found
 
 
@@ -361,7 +371,12 @@ def penalty() -> str:
     """What an update costs with the penalty."""
     lines = []
     for runs in (12, 1):
-        found = [(f"{BLOCKS_COMMIT}, {name}", "two kernels", "yes", one) for name, one in now(runs).items()]
+        found = [(f"{CENTRED_COMMIT}, {name}", "two kernels", "yes", one) for name, one in now(runs).items()]
+        before = {"in turn with plain operations": block(BLOCKS, runs)}
+        if runs == 1:
+            before["the same, served"] = block(BLOCKS, runs, served="yes")
+            before["another process"] = pair("update-h200", commit=BLOCKS_COMMIT, runs=runs)
+        found += [(f"{BLOCKS_COMMIT}, {name}", "two kernels, both centre", "yes", one) for name, one in before.items()]
         found.append((f"{BLOCKS_COMMIT}, in turn with two kernels", "plain", "yes", block("plain", runs)))
         if runs == 1:
             found.append((f"{BLOCKS_COMMIT}, the same, served", "plain", "yes", block("plain", runs, served="yes")))
@@ -393,6 +408,17 @@ def dearer(runs: int) -> list[float]:
     return [100 * (median_ratio(one) - 1) for one in now(runs).values()]
 
 
+def signed(value: float) -> str:
+    """A number with one place and a minus where it needs one.
+
+    Examples
+    --------
+    >>> signed(-1.42)
+    '−1.4'
+    """
+    return f"{value:.1f}".replace("-", "−")
+
+
 def median_ratio(found: Pair) -> float:
     """Median of the ratios."""
     return statistics.median(gram / dqn for dqn, gram in zip(*found, strict=True))
@@ -422,8 +448,8 @@ def forms() -> str:
         "the first product so, centred once": form("sums first"),
         "the second product so, in float64, centred once": form("sums second"),
         "the first product in eight blocks of features, centred once": form("split"),
-        "plain operations, measured in turn with all below": block("plain"),
-        "two kernels (Triton), products in float32, blocks of 64 features, four warps: what is used": block(
+        "plain operations, measured in turn with the next eight": block("plain"),
+        "two kernels (Triton) that both centre, products in float32, blocks of 64 features, four warps": block(
             "64 features, 4 warps, float32"
         ),
         "the same with products of TF32 parts": block(BLOCKS),
@@ -433,6 +459,14 @@ def forms() -> str:
         "so, blocks of 32 features": block("32 features, 4 warps"),
         "so, blocks of 32 features, two warps": block("32 features, 2 warps"),
         "so, blocks of 32 features, one warp": block("32 features, 1 warps"),
+        "two kernels that both centre, in float32, 64 features, four warps, in turn with all below": centred(
+            "in turn", f"{BLOCKS}, centred by each kernel"
+        ),
+        "the first alone centres: what is used": centred("in turn"),
+        "the same, eight warps": centred("in turn", "64 features, 8 warps"),
+        "the same, blocks of 32 features": centred("in turn", "32 features, 4 warps"),
+        "the same, blocks of 128 features, eight warps": centred("in turn", "128 features, 8 warps"),
+        "`dqn`, compiled a second time": centred("in turn", "dqn again"),
     }
     lines = [[form, *(whole(statistics.median(us)) for us in one), ratio(one)] for form, one in found.items()]
     return table(["form", "`dqn`, µs", "`gram`, µs", "`gram` / `dqn`"], lines)
@@ -567,6 +601,11 @@ def bill() -> str:
         ("1,000,000", "9, each in a process of its own, awake", together("nine"), "20 seconds, `apart-h200.csv`"),
         ("1,000,000", "9, in two processes each, of the study itself", at_work("apart-nine-h200", 9),
          "six minutes, `apart-nine-h200.csv`"),
+        ("1,000,000", "9, in one process each, of the study itself", at_work("apart-one-h200", 9),
+         "six minutes, `apart-one-h200.csv`"),
+        ("1,000,000", "the same with compiled frames", at_work("apart-compiled-h200", 9),
+         "three minutes, `apart-compiled-h200.csv`"),
+        ("100,000", "15, in one process each", statistics.mean(turns(15, 1)), "24 seconds, `apart-turns-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`, awake", at_work("fifteen-h200", 1),
@@ -598,9 +637,28 @@ def apart() -> str:
     return table(["runs", "of", "seconds", "of each", "together", "in one process"], lines, (1,))
 
 
+def turns(runs: int, cores: int) -> list[float]:
+    """Agent steps a second, in each turn, of so many runs at the same time, each with so many cores."""
+    found = rows("apart-turns-h200", runs=runs, cores=cores)
+    return [
+        sum(rate(one) for one in found if one["repeat"] == repeat)
+        for repeat in dict.fromkeys(one["repeat"] for one in found)
+    ]
+
+
+def in_turns() -> str:
+    """Runs each by itself, with one core or two."""
+    lines = []
+    for runs, cores in dict.fromkeys((one["runs"], one["cores"]) for one in rows("apart-turns-h200")):
+        each = [rate(one) for one in rows("apart-turns-h200", runs=runs, cores=cores)]
+        who = "who learns" if cores == "1" else "another process"
+        lines.append([runs, who, spread(turns(int(runs), int(cores)), 0), spread(each, 0)])
+    return table(["runs", "who plays", "agent steps a second", "of each run"], lines, (1,))
+
+
 def stretches(name: str) -> list[tuple[int, list[Row]]]:
     """Of a table of watched processes: how many were at work, and the rows of that time, the start left out."""
-    start_s = BESIDE_TESTS_S.get(name, START_S)
+    start_s = OTHER_STARTS_S.get(name, START_S)
     late = [one for one in rows(name) if float(one["elapsed_s"]) >= start_s]
     return [(count, list(group)) for count, group in itertools.groupby(late, key=lambda one: int(one["processes"]))]
 
@@ -676,6 +734,22 @@ def patience() -> str:
     return table(["consoles", "processes", "asleep", "awake", "awake / asleep"], lines, ())
 
 
+def frames() -> str:
+    """What compiled frames bring to one console."""
+    lines = [
+        [
+            find_game(one["game"]).title,
+            whole(one["asleep_steps_per_s"]),
+            *(
+                f"{whole(one[f'{name}_steps_per_s'])}, {ranged(one, f'{name}_ratio')}"
+                for name in ("awake", "compiled", "here_compiled")
+            ),
+        ]
+        for one in rows("frames-cpu")
+    ]
+    return table(["", "a process", "awake", "compiled", "compiled, in this process"], lines)
+
+
 def update_on_cpu() -> str:
     """Where an update of an Atari run spends its time on a CPU."""
     lines = [[one["piece"], one["ms"], one["giga_operations_per_s"] or "–"] for one in rows("update-cpu")]
@@ -698,9 +772,6 @@ def aims() -> str:
     """Every aim, and what is reached."""
     single, many = (dearer(runs) for runs in (1, 12))
     within = sum(round(share, 1) <= 3 for share in single)
-    nine = statistics.median(
-        rate(one) for one in rows("nine-h200", sweep="runs", contestant="gramian", runs=FIGURE_RUNS)
-    )
     figure = FIGURE_RUNS * RUN_AGENT_STEPS
     eights = sorted(figure / float(one["loop_agent_steps_per_s"]) / 60 for one in rows("figure-h200"))
     memory = peak(on_cpu("atari", "gramian")) / peak(on_cpu("atari", "sb3"))
@@ -726,9 +797,8 @@ def aims() -> str:
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
-            f"[12 runs: {many[0]:.1f} %](#what-the-penalty-costs); one run: "
-            f"{', '.join(f'{share:.1f}' for share in sorted(single))} %, in {within} of {len(single)} processes within "
-            "it",
+            f"[12 runs: {signed(many[0])} %](#what-the-penalty-costs); one run: "
+            f"{', '.join(map(signed, sorted(single)))} %, in {within} of {len(single)} processes within it",
         ),
         (
             "first update at most 20 s after the start, compiled before",
@@ -743,18 +813,19 @@ def aims() -> str:
         (
             f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
             f"[{days(mean_rate('steady-h200')):.1f} days](#as-the-work-grows) with replays of 100,000 transitions; "
-            f"with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds and "
-            f"{days(at_work('apart-nine-h200', 9)):.1f} by six minutes of nine runs; with preset "
+            f"{days(statistics.mean(turns(15, 1))):.1f} with [15 runs, each by itself](#each-run-by-itself), by "
+            f"seconds; with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds and "
+            f"{days(at_work('apart-one-h200', 9)):.1f} by six minutes of nine runs; with preset "
             f"`dopamine`, whose network is larger, {days(at_work('three-h200', 3)):.1f} by ten minutes, and before "
             f"{days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f}",
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
-            f"[{figure / at_work('apart-nine-h200', 9) / 60:.0f} minutes](#the-bill-of-the-study), missed, with two "
-            "processes for each run and one environment, as the preset has it, by six minutes of the study, and "
-            f"{figure / together('nine') / 60:.0f} by 20 seconds of `gramian bench`; with [one process for each]"
-            f"(#each-run-by-itself), as it is now, not measured; {eights[0]:.0f} and {eights[1]:.0f} in one process "
-            f"with eight environments a run, by seconds too, and {figure / nine / 60:.0f} in one process with one",
+            f"[{figure / at_work('apart-one-h200', 9) / 60:.0f} minutes](#the-bill-of-the-study), missed, with a "
+            "process for each run and one environment, as the preset has it, by six minutes of the study, and "
+            f"{figure / at_work('apart-compiled-h200', 9) / 60:.0f} by three since frames are compiled, on a host "
+            "whose speed [wanders by a factor of two](#each-run-by-itself); what came since is not measured; "
+            f"{eights[0]:.0f} and {eights[1]:.0f} in one process with eight environments a run, by seconds",
         ),
         (
             "two CPU cores: Atari at twice the speed of Stable-Baselines3, with half its memory",
@@ -790,10 +861,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "bill": bill,
     "processes": processes,
     "apart": apart,
+    "apart-turns": in_turns,
     "minatar": minatar,
     "forms": forms,
     "update-cpu": update_on_cpu,
     "patience": patience,
+    "frames": frames,
     "rounding": lambda: (RESULTS.parent / "rounding" / "rounding.md").read_text(encoding="utf-8"),
 }
 
