@@ -3,7 +3,7 @@ import pytest
 from gramian.deep.session import train
 from gramian.errors import UserError
 from gramian.study.bill import Measured, make_bill, makespan, run_size, stated
-from gramian.study.hardware import PROCESS_BYTES, USED_SHARE, Hardware, divide
+from gramian.study.hardware import PROCESS_BYTES, USED_SHARE, Hardware, Share, divide
 from gramian.study.plan import to_mapping
 from gramian.study.spec import load_study, parse_study
 from gramian.study.work import measure
@@ -90,10 +90,20 @@ def test_populations_that_share_a_gpu_share_its_memory():
     assert divide(H200, RUN_BYTES, workers=2).largest == divide(H200, RUN_BYTES).largest // 2
 
 
+def test_processes_that_share_a_gpu_need_memory_of_their_own():
+    most = 16
+    assert divide(H200, RUN_BYTES, workers=most, largest=1) == Share(most, 1)
+    assert most * (RUN_BYTES + PROCESS_BYTES["cuda"]) <= H200.free_bytes
+    # without their own they would fit
+    assert (most + 1) * RUN_BYTES <= USED_SHARE * H200.free_bytes
+    with pytest.raises(UserError, match="not enough memory on H200: 1 run"):
+        divide(H200, RUN_BYTES, workers=most + 1, largest=1)
+
+
 def test_cores_stay_idle_where_the_memory_does_not_suffice_for_more():
     host = Hardware("cpu", "CPU", places=64, units=1, free_bytes=24 * 10**9, cores=64)
     share = divide(host, RUN_BYTES)
-    assert share.at_once * (RUN_BYTES + PROCESS_BYTES) <= USED_SHARE * host.free_bytes
+    assert share.at_once * (RUN_BYTES + PROCESS_BYTES["cpu"]) <= USED_SHARE * host.free_bytes
     assert (share.at_once, share.largest) == (2, 1)
 
 

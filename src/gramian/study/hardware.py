@@ -6,8 +6,9 @@ from gramian.errors import UserError
 
 USED_SHARE = 0.9
 """Share of the free memory that is given away: batches and activations need some too."""
-PROCESS_BYTES = 600_000_000
-"""Memory of a process that has loaded torch and the emulators."""
+PROCESS_BYTES = {"cpu": 600_000_000, "cuda": 2_000_000_000}
+"""Memory of a process beside its runs: torch and the emulators; on a GPU what driver, libraries and recorded graphs take,
+for which the share that is not given away suffices unless many processes have theirs there."""
 LARGEST = {"cpu": 16, "cuda": 64}
 """Most runs of a population. Beyond it little is gained, and a failure costs more."""
 
@@ -82,11 +83,15 @@ def divide(hardware: Hardware, run_bytes: int, workers: int = 0, largest: int = 
     >>> divide(Hardware("cpu", "CPU", 8, 1, 32 * 10**9, 8), run_bytes=7_100_000_000)
     Share(at_once=3, largest=1)
     """
-    own = PROCESS_BYTES if hardware.device == "cpu" else 0
+    own = PROCESS_BYTES[hardware.device]
+    counted = own if hardware.device == "cpu" else 0
     usable = int(USED_SHARE * hardware.free_bytes)
-    at_once = workers or max(1, min(hardware.places, hardware.units * (usable // (run_bytes + own))))
+    at_once = workers or max(1, min(hardware.places, hardware.units * (usable // (run_bytes + counted))))
     sharing = -(-at_once // hardware.units)
-    fitting = (usable // sharing - own) // run_bytes
+    room = usable // sharing - counted
+    if sharing > 1:
+        room = min(room, hardware.free_bytes // sharing - own)
+    fitting = room // run_bytes
     if fitting < max(1, largest):
         raise UserError(
             f"not enough memory on {hardware.name}: {max(1, largest)} run(s) in each of {sharing} population(s) at "
