@@ -7,8 +7,8 @@ from gramian.errors import UserError
 USED_SHARE = 0.9
 """Share of the free memory that is given away: batches and activations need some too."""
 PROCESS_BYTES = {"cpu": 600_000_000, "cuda": 2_000_000_000}
-"""Memory of a process beside its runs: torch and the emulators; on a GPU what driver, libraries and recorded graphs take,
-for which the share that is not given away suffices unless many processes have theirs there."""
+"""Memory of a process beside its runs: torch and the emulators; on a GPU what driver, libraries and recorded graphs
+take, for which the share that is not given away suffices unless many processes have theirs there."""
 LARGEST = {"cpu": 16, "cuda": 64}
 """Most runs of a population. Beyond it little is gained, and a failure costs more."""
 
