@@ -319,7 +319,7 @@ class Ours:
         environments, pipeline = self.trainer.environments, self.trainer.pipeline
         runs = self.trainer.learner.run_updates  # on a CPU; in threads of their own, where there are any
         return [
-            Part("act", pipeline, "act"),
+            *(Part("act", pipeline, method) for method in ("act", "chosen")),
             Part("environment", environments, "send"),
             Part("environment", environments, "recv"),
             *(Part("store", pipeline, method) for method in ("observe", "store")),

@@ -379,15 +379,23 @@ def test_a_frame_is_the_brighter_of_the_last_two_screens_of_its_skip_or_the_last
 
 
 @pytest.mark.parametrize("here", [False, True])
-def test_compiled_frames_are_the_same_frames(here):
+def test_compiled_frames_are_the_same_frames(monkeypatch, here):
     games, seeds = [find_game("seaquest"), find_game("breakout")], [3, 4]
-    histories = []
+    histories, told = [], []
+    started = atari._start
+    monkeypatch.setattr(atari, "_start", lambda *given: told.append(given[4]["compiled"]) or started(*given))
     for options in ({}, {"here": here, "compiled": True}):
         environments = Environments(games, seeds, 2, threads=2, **options)
+        if options and here:
+            consoles = [
+                console for group in environments._groups for console in group.engine._players._consoles.values()
+            ]
+            assert {type(console._picture) for console in consoles} == {emulator.CompiledPicture}
         histories.append(play(environments, random_actions(environments, 150)))
         environments.close()
     for mine, theirs in zip(*histories, strict=True):
         np.testing.assert_array_equal(mine["frames"], theirs["frames"])
+    assert told == [False, False] + ([] if here else [True, True])
 
 
 def test_frames_are_compiled_where_that_is_wanted_and_numba_is_there(monkeypatch):

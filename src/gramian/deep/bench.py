@@ -39,7 +39,8 @@ class Speed:
     microseconds: dict[str, float]
     """Of the host in each piece of a step; ``other`` is the rest of the loop."""
     device_microseconds: dict[str, float]
-    """Of the GPU for each piece of work, alone; empty on a CPU."""
+    """Of the GPU for each piece of work, alone; empty on a CPU. Of a part ``look`` is ``observe`` and ``act`` in one,
+    as they are launched unless actors wait for the learner; these two stand beside it."""
 
 
 def measure(

@@ -396,7 +396,7 @@ class Trainer:
             self._send(part)
             outcome = environments.recv(part)
             self._observe(part, outcome)
-            # Its environments go on at once, while those of the next part are done and this step comes to its end.
+            # It goes on at once, while the environments of the next part are done and this step comes to its end.
             if after < self.config.agent_steps and not settings.sequential:
                 self._act(part, ahead=1)
         self.pipeline.store()
@@ -419,9 +419,11 @@ class Trainer:
     def _send(self, part: int) -> None:
         """Let a part's environments carry out the actions that are being chosen, if any are."""
         if part in self._choosing:
+            actions = self.pipeline.chosen(part).copy()
+            self.environments.send(actions, part)
+            # only now: who is interrupted before that finds the same actions again
             self._choosing.remove(part)
-            self._under_way[part] = self.pipeline.chosen(part).copy()
-            self.environments.send(self._under_way[part], part)
+            self._under_way[part] = actions
 
     def _observe(self, part: int, outcome: Step) -> None:
         settings, runs = self.config.settings, self.environments.parts[part]

@@ -103,8 +103,8 @@ class Environments:
     here
         No processes: Atari is played in this one, when it receives an outcome. What happens in the games is the same.
     compiled
-        Make the frames of Atari by a compiled kernel, where there is numba: a tenth of a console's time less, half a
-        second more until it is there, and 0.1 GB of memory. They are the same frames.
+        Make the frames of Atari by a compiled kernel, where there is numba: a tenth of a console's time less, and
+        half a second more for each process until it is there, and 0.1 GB. They are the same frames.
     parts
         Into how many parts to divide the runs, at most one for each run.
     patience_s
@@ -150,7 +150,7 @@ class Environments:
             raise ValueError(f"{len(games)} runs cannot be divided into {parts} parts")
         population, count = len(games), len(games) * envs_per_run
         self.shape = (population, envs_per_run)
-        self.here = here or games[0].kind != "atari"
+        self.here = here or all(game.kind != "atari" for game in games)
         """Whether it is this process that plays, and only when it receives an outcome."""
         options, threads = options or EnvironmentOptions(), threads or cores()
         bounds = [population * number // parts for number in range(parts + 1)]
