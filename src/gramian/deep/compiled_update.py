@@ -18,9 +18,12 @@ from gramian.deep.batch import Batch
 from gramian.deep.halves import HalvedUpdate
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Losses, Objective
+from gramian.deep.networks import NetworkSpec
 from gramian.deep.optimiser import Adam
 from gramian.deep.rounding import RoundedUpdate
 from gramian.deep.state import State
+from gramian.deep.winograd_update import WinogradUpdate
+from gramian.deep.winograd_update import fits as winograd_fits
 
 _PLACES = 256
 """Rows and columns that a place in a picture has room for."""
@@ -47,8 +50,7 @@ def run_update(
     """
     spec, arm = objective.spec, objective.arms.arms[run]
     if spec.sees_pictures:
-        rounds = bf16 and state.online.dtype == torch.float32
-        return (RoundedUpdate if rounds else HalvedUpdate)(run, objective, adam, layout, state)
+        return _of_pictures(spec, state.online.dtype, bf16=bf16)(run, objective, adam, layout, state)
     fits = (
         spec.kind == "minatar"
         and not spec.layer_norm
@@ -58,6 +60,12 @@ def run_update(
         and find_spec("numba") is not None  # MinAtar is not played without, but may be learnt from a file
     )
     return (CompiledUpdate if fits else RunUpdate)(run, objective, adam, layout, state)
+
+
+def _of_pictures(spec: NetworkSpec, dtype: torch.dtype, *, bf16: bool) -> type[HalvedUpdate]:
+    if bf16 and dtype == torch.float32:
+        return RoundedUpdate
+    return WinogradUpdate if winograd_fits(spec, dtype) else HalvedUpdate
 
 
 class CompiledUpdate(RunUpdate):

@@ -30,6 +30,7 @@ from concurrent.futures import Executor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import torch
@@ -274,7 +275,7 @@ class HalvedUpdate(RunUpdate):
         adam: Adam,
         layout: Layout,
         state: State,
-        prepared: type[Prepared] = Prepared,
+        prepared: Callable[[Layout, Tensor], Prepared] = Prepared,
     ) -> None:
         super().__init__(run, objective, adam, layout, state)
         self._prepared_online, self._prepared_target = (
@@ -358,21 +359,26 @@ class HalvedUpdate(RunUpdate):
             weighs += [piece([*look, *(before_weighs if waits else [])], self._weigh, seen, half) for half in HALVES]
         meet = piece(weighs, self._meet, work)
         descents = [piece([meet], self._descend, work, half) for half in HALVES]
-        images: list[Piece] = []
-        filters: list[Piece] = []
-        for half in HALVES:
-            needs = descents
-            for number in range(len(convolutions(self._objective.spec))):
-                images.append(piece(needs, self._convolve, work, half, number))
-                needs = images[-1:]
-                filters.append(piece(needs, self._differentiate_filters, work, half, number))
+        chains = [[piece(descents, self._convolve, work, half, 0)] for half in HALVES]
+        for half, each in zip(HALVES, chains, strict=True):
+            for number in range(1, len(convolutions(self._objective.spec))):
+                each.append(piece(each[-1:], self._convolve, work, half, number))
+        filters = self._filter_pieces(work, chains)
         weights = [piece([meet], self._differentiate_weights, work, half) for half in HALVES]
         add_up = piece([*filters, *weights], self._add_up, work)
         steps = [piece([add_up], self._step, work, half) for half in HALVES]
         check = piece(steps, self._check, work)
         # What others wait for comes first; the gradients of the weights fill the gaps.
         first = [*before_looks, *looks, *before_weighs, *weighs, meet]
-        return [*first, *descents, *images, *filters, *weights, add_up, *steps, check]
+        return [*first, *descents, *chain.from_iterable(chains), *filters, *weights, add_up, *steps, check]
+
+    def _filter_pieces(self, work: Work, chains: Sequence[Sequence[Piece]]) -> list[Piece]:
+        """The gradients of filters, after the convolutions backwards, from the top down in each half."""
+        return [
+            self._piece([done], self._differentiate_filters, work, half, number)
+            for half, each in zip(HALVES, chains, strict=True)
+            for number, done in enumerate(each)
+        ]
 
     def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
         """What comes before the convolutions of the online network, and what before its hidden layer."""
@@ -442,10 +448,13 @@ class HalvedUpdate(RunUpdate):
 
     def _add_up(self, work: Work) -> None:
         """The gradients of both halves; whether a step is to be taken."""
-        self._first_share += self._second_share
+        self._add_shares()
         norm = math.hypot(*work.norms, *(torch.linalg.vector_norm(row).item() for row in self._small))
         if self._mark < 0 and math.isfinite(norm) and math.isfinite(work.losses.components["td"]):
             work.norm = norm
+
+    def _add_shares(self) -> None:
+        self._first_share += self._second_share
 
     def _step(self, work: Work, half: int) -> None:
         if work.norm is not None:

@@ -44,9 +44,7 @@ class Prepared:
         self.parameters: Parameters = dict(self._originals)
         """By their names."""
         for name in self._copied():
-            original = self._originals[name]
-            order = torch.channels_last if original.dim() == 4 else torch.contiguous_format
-            self.parameters[name] = torch.empty_like(original, dtype=self._dtype, memory_format=order)
+            self.parameters[name] = self._room(name)
         self._row, self._version = row, -1
 
     def refresh(self) -> None:
@@ -70,6 +68,11 @@ class Prepared:
                 original, copy = self._originals[name], self.parameters[name]
                 # the type first: torch is slow with type and layout at once
                 copy.copy_((original / PIXELS if name == _FIRST else original).to(copy.dtype))
+
+    def _room(self, name: str) -> Tensor:
+        original = self._originals[name]
+        order = torch.channels_last if original.dim() == 4 else torch.contiguous_format
+        return torch.empty_like(original, dtype=self._dtype, memory_format=order)
 
     def _copied(self) -> list[str]:
         return [name for name, original in self._originals.items() if original.dim() == 4]

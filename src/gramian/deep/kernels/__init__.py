@@ -7,7 +7,9 @@
 | :mod:`.penalties` | the penalties of the arms and their gradients |
 | :mod:`.update` | the update of a MinAtar run, which these make up |
 | :mod:`.pictures` | frames of Atari |
+| :mod:`.tiles` | convolutions of Atari with few products |
 
-They come with numba, and are loaded where a MinAtar run learns (`gramian.deep.compiled_update`) and, the last, where
-Atari is played beside a GPU (`gramian.deep.environments.emulator`).
+They come with numba, and are loaded where a MinAtar run learns (`gramian.deep.compiled_update`), the last two where
+Atari is played beside a GPU (`gramian.deep.environments.emulator`) and where it is learned on a CPU
+(`gramian.deep.winograd`).
 """
