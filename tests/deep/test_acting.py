@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gramian.deep import acting
 from gramian.deep.acting import actors
 from gramian.deep.layout import Layout
 from gramian.deep.networks import forward, init
@@ -27,6 +28,19 @@ def test_actors_see_the_values_of_the_network(spec, envs):
     layout, weights, observations = prepared(spec, runs=3, envs=envs)
     expected = forward(spec, layout.views(weights), observations).values
     torch.testing.assert_close(actors(spec, layout, weights, observations)(), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("numba", [True, False])
+@pytest.mark.parametrize("envs", [1, 2])
+@pytest.mark.parametrize("kind", ["nature", "dopamine"])
+def test_actors_of_atari_in_float32_see_the_values_of_the_network(kind, envs, numba, monkeypatch):
+    if not numba:
+        monkeypatch.setattr(acting, "find_spec", lambda _: None)
+    spec = replace(SPECS[kind], features_dim=128)
+    layout, weights, observations = prepared(spec, runs=2, envs=envs, dtype=torch.float32)
+    values = actors(spec, layout, weights, 255 * observations)()
+    expected = forward(spec, layout.views(weights.double()), 255 * observations).values
+    torch.testing.assert_close(values.double(), expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "minatar"])

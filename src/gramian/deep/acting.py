@@ -7,7 +7,10 @@ patches of the observation.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -59,18 +62,37 @@ def actors(
 
 def _seeing(spec: NetworkSpec, runs: Sequence[Prepared], observations: Tensor) -> Callable[[], Tensor]:
     """The same for Atari's networks, whose filters are prepared once for all observations until they change."""
+    dtype = runs[0].parameters["head.weight"].dtype
+    alone = observations.shape[1] == 1 and dtype == torch.float32 and find_spec("numba") is not None
+    weigh = _weighed_by_rows if alone else None
 
     def values() -> Tensor:
         for run in runs:
             run.refresh()
         return torch.stack(
             [
-                forward_run(spec, run.parameters, seen, prepared=True).values
+                forward_run(spec, run.parameters, seen, prepared=True, weigh=weigh).values
                 for run, seen in zip(runs, observations, strict=True)
             ]
         )
 
     return values
+
+
+@cache
+def _matrices() -> Any:
+    return import_module("gramian.deep.kernels.matrices")  # numba comes with it
+
+
+def _weighed_by_rows(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """xWᵀ + b of one sample, in float32.
+
+    Beside a learner the weights come from memory and not from a cache, and a kernel that reads them one row after the
+    other gets them in little more than half the time of torch's.
+    """
+    out = torch.empty(1, len(weight))
+    _matrices().weigh(weight.numpy(), x[0].numpy(), bias.numpy(), out[0].numpy())
+    return out
 
 
 class _Product(NamedTuple):

@@ -19,7 +19,7 @@ numbers instead of 7×7×64; and its weights are drawn as by Glorot & Bengio 201
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -312,11 +312,12 @@ def forward_run(
     record: list[Layer] | None = None,
     *,
     prepared: bool = False,
+    weigh: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None,
 ) -> QOutput:
     """Q-values ``[B, A]`` and features ``[B, d]`` of one run, from its `by_run` parameters; for CPUs.
 
     ``record``, where it is given, takes the hidden layers in, in their order (`gramian.deep.backward`). ``prepared``
-    parameters are those of `gramian.deep.prepared`.
+    parameters are those of `gramian.deep.prepared`. ``weigh`` makes the products of a hidden layer, as `weighed` does.
 
     Examples
     --------
@@ -326,7 +327,7 @@ def forward_run(
     """
     x = convolved(spec, own, observations, record, prepared=prepared).flatten(1).to(own["head.bias"].dtype)
     for name in hidden_names(spec):
-        raw = _weighed(x, own[f"{name}.weight"], own[f"{name}.bias"])
+        raw = (weigh or weighed)(x, own[f"{name}.weight"], own[f"{name}.bias"])
         layer = rectified(spec, own, name, x, raw)
         if record is not None:
             record.append(layer)
@@ -334,7 +335,7 @@ def forward_run(
     return QOutput(functional.linear(x, own["head.weight"], own["head.bias"]), x)
 
 
-def _weighed(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def weighed(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """xWᵀ + b: one sample is a vector, with which torch is faster than with a matrix of one row."""
     return torch.addmv(bias, weight, x[0]).unsqueeze(0) if len(x) == 1 else functional.linear(x, weight, bias)
 
