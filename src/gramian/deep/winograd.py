@@ -132,13 +132,14 @@ class Convolution:
         """The rectified outputs, ``[n, side, side · F]``, from filters at the points."""
         make = torch.empty if self._side == self.outputs else torch.zeros
         outputs = make(len(images), self._side, self._side * self.filters)
+        seen, given, shifts, factors = images.numpy(), outputs.numpy(), bias.numpy(), filters.mT
         for part in self._parts(len(images)):
-            values, products = self._room(images[part])
-            self._evaluate(images[part], values)
-            torch.bmm(values, filters.mT, out=products)
+            room = self._room(part)
+            self._evaluate(seen[part], room)
+            torch.bmm(room.values, factors, out=room.products)
             lines = np.empty((5, SIDE, self.filters), np.float32)
-            place = self._starts, self._count, bias.numpy(), self._before
-            _kernels().interpolate(products.numpy(), *place, lines, outputs[part].numpy())
+            place = self._starts, self._count, shifts, self._before
+            _kernels().interpolate(room.products_array, *place, lines, given[part])
         return outputs
 
     def backward(
@@ -155,26 +156,27 @@ class Convolution:
         filters
             At the points.
         """
-        image_slopes = torch.empty(images.shape) if wanted else None
-        filter_slopes, bias_slopes = torch.empty_like(filters), filters.new_zeros(self.filters)
+        below = torch.empty(images.shape) if wanted else None
+        here = Slopes(torch.empty_like(filters), filters.new_zeros(self.filters))
+        seen, given, wished = images.numpy(), outputs.numpy(), slopes.numpy()
         for number, part in enumerate(self._parts(len(images))):
-            values, products = self._room(images[part])
-            self._evaluate(images[part], values)
+            room = self._room(part)
+            self._evaluate(seen[part], room)
             lines = np.empty((11, 5, self.filters), np.float32)
             place = self._starts, self._count, self._before
-            _kernels().interpolate_back(slopes[part].numpy(), outputs[part].numpy(), *place, lines, products.numpy())
-            torch.baddbmm(filter_slopes, products.mT, values, beta=min(number, 1), out=filter_slopes)
-            bias_slopes += products[_SUM].sum(0)
-            if image_slopes is not None:
-                torch.bmm(products, filters, out=values)
-                lines = np.empty((SIDE, images.shape[2]), np.float32)
-                cells = self._starts, self._lines, self._cell
-                _kernels().evaluate_back(values.numpy(), *cells, lines, image_slopes[part].numpy())
-        return image_slopes, Slopes(filter_slopes, bias_slopes)
+            _kernels().interpolate_back(wished[part], given[part], *place, lines, room.products_array)
+            torch.baddbmm(here.filters, room.products.mT, room.values, beta=min(number, 1), out=here.filters)
+            here.bias.add_(room.products[_SUM].sum(0))
+            if below is not None:
+                torch.bmm(room.products, filters, out=room.values)
+                lines = np.empty((SIDE, seen.shape[2]), np.float32)
+                place = self._starts, self._lines, self._cell
+                _kernels().evaluate_back(room.values_array, *place, lines, below.numpy()[part])
+        return below, here
 
-    def _evaluate(self, images: Tensor, values: Tensor) -> None:
+    def _evaluate(self, images: NDArray[Any], room: "_Room") -> None:
         lines = np.empty((SIDE, images.shape[2]), np.float32)
-        _kernels().evaluate(images.numpy(), self._starts, self._lines, self._cell, lines, values.numpy())
+        _kernels().evaluate(images, self._starts, self._lines, self._cell, lines, room.values_array)
 
     def _parts(self, size: int) -> list[slice]:
         """So many images in parts of nearly one size."""
@@ -183,29 +185,41 @@ class Convolution:
         edges = [size * number // count for number in range(count + 1)]
         return [slice(*pair) for pair in pairwise(edges)]
 
-    def _room(self, images: Tensor) -> list[Tensor]:
-        """For images at the points, ``[36, n·T², inputs]``, and for products with filters, ``[36, n·T², F]``."""
-        rows = len(images) * self._tiles
-        return _ROOM.take((EVALUATED, rows, self.inputs), (EVALUATED, rows, self.filters))
+    def _room(self, part: slice) -> "_Room":
+        return _ROOMS.take((part.stop - part.start) * self._tiles, self.inputs, self.filters)
 
 
-class _Room(threading.local):
+class _Room:
+    """Memory for numbers at the points, as torch and as numpy see it."""
+
+    def __init__(self, numbers: Tensor, rows: int, inputs: int, filters: int) -> None:
+        sizes = [EVALUATED * rows * inputs, EVALUATED * rows * filters]
+        values, products = numbers[: sum(sizes)].split(sizes)
+        self.values, self.products = values.view(EVALUATED, rows, inputs), products.view(EVALUATED, rows, filters)
+        self.values_array, self.products_array = self.values.numpy(), self.products.numpy()
+
+
+class _Rooms(threading.local):
     """Memory that a thread uses again and again, so that it stays in the thread's cache."""
 
     def __init__(self) -> None:
         self._numbers = torch.empty(0)
+        self._known: dict[tuple[int, int, int], _Room] = {}
 
-    def take(self, *shapes: tuple[int, ...]) -> list[Tensor]:
-        """Tensors of these shapes, until the next ones are taken."""
-        sizes = [math.prod(shape) for shape in shapes]
-        if len(self._numbers) < sum(sizes):
-            with torch.inference_mode(False):  # so that it can be written to in any mode
-                self._numbers = torch.empty(sum(sizes))
-        parts = self._numbers[: sum(sizes)].split(sizes)
-        return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]
+    def take(self, rows: int, inputs: int, filters: int) -> _Room:
+        """Room for images, ``[36, rows, inputs]``, and products, ``[36, rows, filters]``, until it is taken again."""
+        key = rows, inputs, filters
+        if key not in self._known:
+            size = EVALUATED * rows * (inputs + filters)
+            if size > len(self._numbers):
+                with torch.inference_mode(False):  # so that it can be written to in any mode
+                    self._numbers = torch.empty(size)
+                self._known.clear()
+            self._known[key] = _Room(self._numbers, *key)
+        return self._known[key]
 
 
-_ROOM = _Room()
+_ROOMS = _Rooms()
 
 
 def cells(spec: NetworkSpec, pictures: Tensor) -> Tensor:
