@@ -26,8 +26,9 @@ DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "speed"
 DOPAMINE = DOCS.parent / "results" / "dopamine"
 
-OLDER, NOW, AWAKE = "e32dc27", "4af771c", "dcbe528"
-"""Commits at which most of what the page shows was measured on the H200; from the last one on all wait awake."""
+OLDER, NOW, AWAKE, COMPILED = "e32dc27", "4af771c", "dcbe528", "0f58a37"
+"""Commits at which most of what the page shows was measured on the H200; from the third on all wait awake, and at the
+last frames are compiled and who plays its games waits for its actors last."""
 GROWTH_COMMITS = {"scaling-h200": "c738743", "cores-h200": OLDER, "growth-h200": NOW, "nine-h200": AWAKE}
 UPDATE_COMMIT, SINGLE_COMMIT, SERVED_COMMIT = "c738743", "a8c2680", "6d69abb"
 """Commits of measurements of updates with the penalty in plain operations; of the second with one run alone, of the
@@ -40,8 +41,14 @@ FIGURE_RUNS = 9
 """Of the paper's figure of Seaquest."""
 START_S, LEAST_S = 180, 100
 """Of the runs in several processes: their start does not count, nor do shorter stretches."""
-OTHER_STARTS_S = {"three-h200": 500, "ten-h200": 300, "apart-compiled-h200": 60}
-"""Of tables in whose first seconds tests ran beside the runs, which do not count either, and of a short one."""
+OTHER_STARTS_S = {
+    "three-h200": 500,
+    "ten-h200": 300,
+    "apart-compiled-h200": 60,
+    "apart-fifteen-h200": 90,
+    "apart-fifteen-again-h200": 90,
+}
+"""Of tables in whose first seconds tests ran beside the runs, which do not count either, and of short ones."""
 RUNS_OF = {
     "parts-h200": {processes: 4 * processes for processes in range(1, 8)},
     "games-h200": {5: 23, 4: 18, 3: 13, 1: 5},
@@ -56,6 +63,9 @@ RUNS_OF = {
     "apart-nine-h200": {9: 9},
     "apart-one-h200": {9: 9},
     "apart-compiled-h200": {9: 9},
+    "apart-last-h200": {9: 9},
+    "apart-fifteen-h200": {15: 15},
+    "apart-fifteen-again-h200": {15: 15},
 }
 """Runs of so many processes at work; `results/speed/README.md` says which. Other stretches do not count."""
 
@@ -217,10 +227,11 @@ def shares_of(name: str, contestant: str, yardstick: str, **wanted: object) -> l
 
 
 LOOPS = {
-    "one environment a run": {"envs_per_run": 1, "emulator_threads": 0, "patience_us": 0},
-    "the same, awake": {"envs_per_run": 1, "emulator_threads": 0, "patience_us": 2000},
-    "eight environments a run": {"envs_per_run": 8, "emulator_threads": 0, "patience_us": 0},
-    "eight, ale-py with 16 threads": {"envs_per_run": 8, "emulator_threads": 16, "patience_us": 0},
+    "one environment a run": {"commit": NOW, "envs_per_run": 1, "emulator_threads": 0},
+    "the same, awake": {"commit": AWAKE, "envs_per_run": 1, "emulator_threads": 0},
+    "awake, compiled frames": {"commit": COMPILED, "envs_per_run": 1, "emulator_threads": 0},
+    "eight environments a run": {"commit": NOW, "envs_per_run": 8, "emulator_threads": 0},
+    "eight, ale-py with 16 threads": {"commit": NOW, "envs_per_run": 8, "emulator_threads": 16},
 }
 """Measurements of 12 runs, the contestants in turn."""
 
@@ -607,13 +618,13 @@ def bill() -> str:
         ("250,000", "12, in four processes, awake", at_work("norm-h200", 4), "12 minutes, `norm-h200.csv`"),
         ("1,000,000, the preset's", "15, preset `dopamine`, the network of `author`", million(),
          "four seconds, `h200.csv`"),
-        ("1,000,000", "9, in two processes each, awake", together("nine"), "20 seconds, `apart-h200.csv`"),
-        ("1,000,000", "9, in two processes each, of the study itself", at_work("apart-nine-h200", 9),
-         "six minutes, `apart-nine-h200.csv`"),
         ("1,000,000", "9, in one process each, of the study itself", at_work("apart-one-h200", 9),
          "six minutes, `apart-one-h200.csv`"),
-        ("1,000,000", "the same with compiled frames, another machine", at_work("apart-compiled-h200", 9),
-         "three minutes, `apart-compiled-h200.csv`"),
+        ("1,000,000", f"the same at {COMPILED}", at_work("apart-last-h200", 9), "six minutes, `apart-last-h200.csv`"),
+        ("1,000,000", "15, in one process each, two games of the study", at_work("apart-fifteen-again-h200", 15),
+         "five minutes, `apart-fifteen-again-h200.csv`"),
+        ("1,000,000", "the same on another machine", at_work("apart-fifteen-h200", 15),
+         "four minutes, `apart-fifteen-h200.csv`"),
         ("100,000", "15, in one process each", statistics.mean(turns(15, 1)), "24 seconds, `apart-turns-h200.csv`"),
         ("1,000,000", "15, preset `dopamine`", mean_rate("memory-h200"),
          "14 minutes beside other guests of the host, `memory-h200.csv`"),
@@ -624,11 +635,6 @@ def bill() -> str:
     ]  # fmt: skip
     lines = [[replay, runs, whole(value), source, f"{days(value):.2f}"] for replay, runs, value, source in found]
     return table(["replay of a run", "runs at once", "agent steps a second", "from", "days"], lines, (1, 3))
-
-
-def together(name: str) -> float:
-    """Agent steps a second of runs that were trained at the same time, each in a process of its own."""
-    return sum(float(one["loop_agent_steps_per_s"]) for one in rows("apart-h200", round=name))
 
 
 def apart() -> str:
@@ -646,9 +652,13 @@ def apart() -> str:
     return table(["runs", "of", "seconds", "of each", "together", "in one process"], lines, (1,))
 
 
-def turns(runs: int, cores: int) -> list[float]:
+TURNS = {"apart-turns-h200": CENTRED_COMMIT, "apart-turns-last-h200": COMPILED}
+"""Tables of runs each by itself, in turn with one core or two, and their commits."""
+
+
+def turns(runs: int, cores: int, name: str = "apart-turns-h200") -> list[float]:
     """Agent steps a second, in each turn, of so many runs at the same time, each with so many cores."""
-    found = rows("apart-turns-h200", runs=runs, cores=cores)
+    found = rows(name, runs=runs, cores=cores)
     return [
         sum(rate(one) for one in found if one["repeat"] == repeat)
         for repeat in dict.fromkeys(one["repeat"] for one in found)
@@ -658,11 +668,12 @@ def turns(runs: int, cores: int) -> list[float]:
 def in_turns() -> str:
     """Runs each by itself, with one core or two."""
     lines = []
-    for runs, cores in dict.fromkeys((one["runs"], one["cores"]) for one in rows("apart-turns-h200")):
-        each = [rate(one) for one in rows("apart-turns-h200", runs=runs, cores=cores)]
-        who = "who learns" if cores == "1" else "another process"
-        lines.append([runs, who, spread(turns(int(runs), int(cores)), 0), spread(each, 0)])
-    return table(["runs", "who plays", "agent steps a second", "of each run"], lines, (1,))
+    for name, commit in TURNS.items():
+        for runs, cores in dict.fromkeys((one["runs"], one["cores"]) for one in rows(name)):
+            each = [rate(one) for one in rows(name, runs=runs, cores=cores)]
+            who = "who learns" if cores == "1" else "another process"
+            lines.append([runs, who, commit, spread(turns(int(runs), int(cores), name), 0), spread(each, 0)])
+    return table(["runs", "who plays", "commit", "agent steps a second", "of each run"], lines, (1, 2))
 
 
 def stretches(name: str) -> list[tuple[int, list[Row]]]:
@@ -686,6 +697,11 @@ def at_work(name: str, count: int) -> float:
 def between(name: str, begin_s: int, end_s: int) -> float:
     """Agent steps a second from one second to another."""
     return passed([row(name, elapsed_s=begin_s), row(name, elapsed_s=end_s)])
+
+
+def figure_minutes(agent_steps_per_second: float) -> float:
+    """What the paper's figure of Seaquest takes."""
+    return FIGURE_RUNS * RUN_AGENT_STEPS / agent_steps_per_second / 60
 
 
 def processes() -> str:
@@ -786,12 +802,14 @@ def aims() -> str:
     """Every aim, and what is reached."""
     single, many = (dearer(runs) for runs in (1, 12))
     within = sum(round(share, 1) <= 3 for share in single)
-    figure = FIGURE_RUNS * RUN_AGENT_STEPS
-    eights = sorted(figure / float(one["loop_agent_steps_per_s"]) / 60 for one in rows("figure-h200"))
+    eights = sorted(figure_minutes(float(one["loop_agent_steps_per_s"])) for one in rows("figure-h200"))
+    single_minutes = sorted(
+        figure_minutes(between("apart-last-h200", begin, begin + 60)) for begin in range(START_S, 540, 60)
+    )
     memory = peak(on_cpu("atari", "gramian")) / peak(on_cpu("atari", "sb3"))
     rounded = times_sb3("atari", "gramian-bf16")
     twice = [ratio for ratio in rounded if ratio >= 2]
-    medians = [percent(statistics.median(loop_shares(which))) for which in LOOPS]
+    asleep, awake_share, compiled, eight, sixteen = (percent(statistics.median(loop_shares(which))) for which in LOOPS)
     awake = bench_mean("loop_agent_steps_per_s", 2000) / bench_mean("loop_agent_steps_per_s")
     kept, not_kept = (
         sorted((one["first_update_s"] for one in starts(bytecode, "yes", replay_device="cuda")), key=float)
@@ -802,12 +820,13 @@ def aims() -> str:
         (
             "one H200, 12 runs of a game with eight environments each: the training loop at 90 % of ale-py's vector "
             "environment alone",
-            f"[{medians[2]}](#on-one-h200) in turn, {medians[3]} where that has 16 threads",
+            f"[{eight}](#on-one-h200) in turn, {sixteen} where that has 16 threads",
         ),
         (
             "the same with one environment a run, 75 %",
-            f"{medians[1]} in turn, [awake](#waiting-awake), as it waits, and {medians[0]} asleep, at other "
-            f"hours; side by side it is {awake:.1f} times as fast awake",
+            f"{awake_share} in turn, [awake](#waiting-awake), as it waits, and {asleep} asleep, at other hours; "
+            f"{compiled} since frames are compiled, in minutes in which ale-py's was slow; side by side it is "
+            f"{awake:.1f} times as fast awake",
         ),
         (
             "`gram` at most 3 % dearer than `dqn` an update",
@@ -827,21 +846,22 @@ def aims() -> str:
         ),
         (
             f"the paper's Atari study, {STUDY_RUNS} runs of 20M frames, in two days",
-            f"[{days(mean_rate('steady-h200')):.1f} days](#the-bill-of-the-study) with replays of 100,000 transitions; "
-            f"{days(statistics.mean(turns(15, 1))):.1f} with [15 runs, each by itself](#each-run-by-itself), by "
-            f"seconds; with the preset's million {days(million()):.2f} and {days(together('nine')):.2f} by seconds and "
-            f"{days(at_work('apart-one-h200', 9)):.1f} by six minutes of nine runs; with preset "
-            f"`dopamine`, whose network is larger, {days(at_work('three-h200', 3)):.1f} by ten minutes, and before "
+            f"with the preset's million [{days(at_work('apart-fifteen-again-h200', 15)):.2f} days]"
+            "(#the-bill-of-the-study) by five minutes of 15 runs, [each by itself](#each-run-by-itself), and "
+            f"{days(at_work('apart-fifteen-h200', 15)):.2f} by four on another machine; "
+            f"{days(mean_rate('steady-h200')):.1f} with replays of 100,000, by five minutes of 54 runs in one process; "
+            "with preset `dopamine`, whose network is larger, "
+            f"{days(at_work('three-h200', 3)):.1f} by ten minutes, missed, and before "
             f"{days(mean_rate('memory-h200')):.1f} and {days(at_work('fifteen-h200', 1)):.1f}",
         ),
         (
             f"its Seaquest figure, {FIGURE_RUNS} such runs, in an hour",
-            f"[{figure / at_work('apart-one-h200', 9) / 60:.0f} minutes](#the-bill-of-the-study), missed, with a "
-            "process for each run and one environment, as the preset has it, by six minutes of the study, and "
-            f"{figure / between('apart-one-h200', 60, 240) / 60:.0f} by three before; "
-            f"{figure / between('apart-compiled-h200', 60, 240) / 60:.0f} by these three on another machine, with "
-            "[compiled frames](#compiled-frames); what came [since](#what-overlaps) is not measured; "
-            f"{eights[0]:.0f} and {eights[1]:.0f} in one process with eight environments a run, by seconds",
+            f"[{figure_minutes(at_work('apart-last-h200', 9)):.0f} minutes](#the-bill-of-the-study) with a process "
+            "for each run and one environment, as the preset has it, by six minutes of the study; single ones of "
+            f"these would make {single_minutes[0]:.0f} to {single_minutes[-1]:.0f}; not run to its end; before, at "
+            f"other hours, {figure_minutes(at_work('apart-one-h200', 9)):.0f} and "
+            f"{figure_minutes(at_work('apart-compiled-h200', 9)):.0f}; {eights[0]:.0f} and {eights[1]:.0f} in one "
+            "process with eight environments a run, by seconds",
         ),
         (
             "two CPU cores: Atari at twice the speed of Stable-Baselines3, with half its memory",
