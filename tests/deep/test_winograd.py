@@ -127,27 +127,32 @@ def test_batches_of_any_size_have_the_gradients_of_float64(spec, size):
         for config in (LearnerConfig(), LearnerConfig(double_q=True)):
             expected = gradients(HalvedUpdate, spec, config, arm, size, torch.float64)
             for name, ours in gradients(WinogradUpdate, spec, config, arm, size, torch.float32).items():
-                assert far(ours, expected[name]) < 1e-4, name
+                # Without a rectifier that rounding turns over it is 1e-6. One in a small batch may be worth 1e-2; a
+                # tile that is left out or counts twice is worth more.
+                assert far(ours, expected[name]) < 2e-2, name
 
 
 @pytest.mark.parametrize("spec", ATARI.values(), ids=ATARI)
 def test_atari_s_gradients_are_as_close_to_float64_as_rectifiers_let_them(spec):
     expected = gradients(HalvedUpdate, spec, LearnerConfig(), Arm("gram", 0.1), 32, torch.float64)
     for name, ours in gradients(WinogradUpdate, spec, LearnerConfig(), Arm("gram", 0.1), 32, torch.float32).items():
-        # a rectifier that goes the other way by rounding is worth some 1e-5; without one it is 1e-6
+        # of 32 samples a rectifier that rounding turns over is worth some 1e-5; without one it is 1e-6
         assert far(ours, expected[name]) < 2e-4, name
 
 
-def test_several_updates_stay_close_to_direct_ones():
-    spec, learners = SMALL["nature"], []
+def test_several_updates_stay_close_to_direct_ones_also_after_the_target_has_changed():
+    spec, learners, losses = SMALL["nature"], [], []
     for update in (HalvedUpdate, WinogradUpdate):
-        learner = Learner(spec, LearnerConfig(target_period_updates=2), [0], [Arm("gram", 0.1)])
-        run = update(0, learner.objective, learner.adam, learner.layout, learner.state)
-        for number in range(1, 6):
-            run.update(batch_of(spec, [0], number, size=16), number)
+        learner = Learner(spec, LearnerConfig(), [0], [Arm("gram", 0.1)])
+        learner.run_updates[:] = [update(0, learner.objective, learner.adam, learner.layout, learner.state)]
+        for number in range(5):
+            if number == 3:
+                learner.state.target.mul_(-2)
+            losses.append(learner.update(batch_of(spec, [0], number, size=16)).total.item())
         learners.append(learner)
     direct, ours = (learner.state.online for learner in learners)
     assert far(ours, direct) < 1e-5
+    np.testing.assert_allclose(losses[5:], losses[:5], rtol=1e-5)
 
 
 @pytest.mark.parametrize("workers", [2, 3])

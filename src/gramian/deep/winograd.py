@@ -10,9 +10,10 @@ of them if all outputs of a tile are made at once, from what it and the image ar
 | 4×4, stride 2 | 2×2 on 2×2 pixels | 5×5 | 36 | 100 |
 | 3×3, stride 1 | 3×3 on single ones | 4×4 | 36 | 144 |
 
-Pictures of 84×84 pixels have 20×20, 9×9 and 7×7 outputs, so that two of the three have tiles that overlap: in all there
-are 2.8, 2.2 and 3.1 times fewer products, forwards and backwards. They are float32 as any others. Rounding errors are
-larger, since numbers at the points are: some 10⁻⁶ of an output or of a gradient, where direct sums have 10⁻⁷.
+Pictures of 84×84 pixels have 20×20, 9×9 and 7×7 outputs in network ``nature``, so that two of the three have tiles that
+overlap: in all there are 2.8, 2.2 and 3.1 times fewer products, forwards and backwards. With the 21×21, 11×11 and 11×11
+outputs of ``dopamine`` there are 2.0, 1.5 and 3.4 times fewer. They are float32 as any others. Rounding errors are
+larger, since numbers at the points are: some 10⁻⁶ of an output, where direct sums have 10⁻⁷.
 """
 
 import math
@@ -30,13 +31,13 @@ from torch import Tensor
 from gramian.deep.networks import PIXELS, NetworkSpec, convolutions
 
 POINTS = (0, 1, -1, 2, -2)
-"""At which filters and images are evaluated; the sixth is ∞."""
+"""At which there are products; the sixth is ∞."""
 SIDE = len(POINTS) + 1
 EVALUATED = SIDE**2
 ROOM_BYTES = 2**21
 """For numbers at the points at a time: they should stay in a cache until they are used."""
 _SUM = SIDE * POINTS.index(1) + POINTS.index(1)
-"""Where every output of a tile counts once: a polynomial at 1 is the sum of its coefficients."""
+"""Where every output of a tile counts once: at 1 in both directions, since A evaluates."""
 
 
 @cache

@@ -11,5 +11,5 @@
 
 They come with numba, and are loaded where a MinAtar run learns (`gramian.deep.compiled_update`), the last two where
 Atari is played beside a GPU (`gramian.deep.environments.emulator`) and where it is learned on a CPU
-(`gramian.deep.winograd`).
+(`gramian.deep.winograd`), whose actors need the first (`gramian.deep.acting`).
 """

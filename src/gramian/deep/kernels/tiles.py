@@ -1,8 +1,9 @@
 """Convolutions with few products: what is done to images and outputs so that the rest is a product of matrices.
 
-A filter of r taps has m outputs on m + r - 1 = 6 neighbouring numbers d. These are the coefficients of a polynomial,
-and so are the taps g; evaluated at six points, a product at each of them is all that has to be multiplied (Toom 1963,
-Cook 1966, Winograd 1980; Lavin & Gray 2016 for networks). With the points 0, 1, -1, 2, -2 and ∞
+A filter of r taps has m outputs on m + r - 1 = 6 neighbouring numbers d. A product of polynomials can be had from a
+product at each of six points (Toom 1963, Cook 1966), and a filter is such a product transposed (Winograd 1980; Lavin &
+Gray 2016 for networks): G and A evaluate at the points, and Bᵀ is what interpolates, transposed. With the points 0, 1,
+-1, 2, -2 and ∞
 
     y = Aᵀ [(G g) ∘ (Bᵀ d)]
 
@@ -13,7 +14,7 @@ they are products of matrices, [tiles, channels] times [channels, filters].
 
 | function | does | to make |
 | --- | --- | --- |
-| `evaluate` | Bᵀ d B | what is multiplied, from images |
+| `evaluate` | Bᵀ d B | an image “at the points”: what is multiplied |
 | `interpolate` | Aᵀ m A, bias, rectifier | outputs, from products |
 | `interpolate_back` | rectifier, A ∂y Aᵀ | the gradient of products, from that of outputs |
 | `evaluate_back` | B ∂v Bᵀ | the gradient of images, from that of what is multiplied |
@@ -125,7 +126,7 @@ def evaluate(images: Images, starts: Starts, lines: int, cell: int, lines_6: Num
     lines_6
         Memory to use, ``[6, W·C]``.
     values
-        ``[6, 6, n, T, T, lines · cell]``, which are written.
+        ``[36, n·T·T, lines · cell]``, which are written.
     """
     tiles, width = len(starts), images.shape[2]
     u0, u1, u2, u3, u4, u5 = lines_6[0], lines_6[1], lines_6[2], lines_6[3], lines_6[4], lines_6[5]
@@ -166,7 +167,7 @@ def evaluate_back(slopes: Numbers, starts: Starts, lines: int, cell: int, lines_
     Parameters
     ----------
     slopes
-        ∂v, ``[6, 6, n, T, T, lines · cell]``.
+        ∂v, ``[36, n·T·T, lines · cell]``.
     images
         ``[n, H, W·C]``, which are written.
     """
@@ -216,7 +217,7 @@ def interpolate(
     Parameters
     ----------
     products
-        m, ``[6, 6, n, T, T, F]``.
+        m, ``[36, n·T·T, F]``.
     starts
         The first output of each tile.
     count
@@ -287,7 +288,7 @@ def interpolate_back(
     lines_11
         Memory to use, ``[11, 5, F]``.
     products
-        ∂m, ``[6, 6, n, T, T, F]``, which is written.
+        ∂m, ``[36, n·T·T, F]``, which is written.
     """
     tiles, filters = len(starts), products.shape[2]
     fourth, fifth = np.float32(count == 4), np.float32(count == 5)
