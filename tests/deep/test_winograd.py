@@ -123,13 +123,15 @@ def gradients(update, spec, config, arm, size, dtype):
 @pytest.mark.parametrize("size", [1, 2, 5, 32])
 @pytest.mark.parametrize("spec", SMALL.values(), ids=SMALL)
 def test_batches_of_any_size_have_the_gradients_of_float64(spec, size):
+    apart = []
     for arm in (Arm("dqn"), Arm("l2", 0.3), Arm("dr3", 0.2), *([Arm("gram", 0.1)] if size > 1 else [])):
         for config in (LearnerConfig(), LearnerConfig(double_q=True)):
             expected = gradients(HalvedUpdate, spec, config, arm, size, torch.float64)
-            for name, ours in gradients(WinogradUpdate, spec, config, arm, size, torch.float32).items():
-                # Without a rectifier that rounding turns over it is 1e-6. One in a small batch may be worth 1e-2; a
-                # tile that is left out or counts twice is worth more.
-                assert far(ours, expected[name]) < 2e-2, name
+            ours = gradients(WinogradUpdate, spec, config, arm, size, torch.float32)
+            apart += [far(ours[name], expected[name]) for name in expected]
+    # Rounding may turn a rectifier over here or there, which in a small batch may be worth 1e-2.
+    assert np.median(apart) < 5e-6
+    assert max(apart) < 2e-2
 
 
 @pytest.mark.parametrize("spec", ATARI.values(), ids=ATARI)
