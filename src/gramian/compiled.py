@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.dispatcher import Dispatcher
 
 from gramian.machine_code import keep
 
@@ -25,6 +26,30 @@ def kernel(function: Kernel) -> Kernel:
     10
     """
     return cast("Kernel", keep(numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)))
+
+
+def fixed_kernel(signature: str) -> Callable[[Kernel], Kernel]:
+    """Compile a function like `kernel`, at once and for one ``signature``, to which all arguments are cast.
+
+    For kernels that others call in many ways: numba would compile them anew for constants among their arguments.
+
+    Examples
+    --------
+    >>> @fixed_kernel("int64(int64)")
+    ... def squared(n):
+    ...     return n * n
+    >>> squared(4)
+    16
+    """
+
+    def decorate(function: Kernel) -> Kernel:
+        compiled: Any = kernel(function)
+        if isinstance(compiled, Dispatcher):
+            compiled.compile(signature)
+            compiled.disable_compile()
+        return cast("Kernel", compiled)
+
+    return decorate
 
 
 def inlined_kernel(function: Kernel) -> Kernel:

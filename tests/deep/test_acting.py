@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep import acting
+from gramian.deep import winograd
 from gramian.deep.acting import actors
 from gramian.deep.layout import Layout
-from gramian.deep.networks import forward, init
+from gramian.deep.networks import NetworkSpec, forward, init
 from tests.deep.populations import SPECS
 
 NETWORKS = {**SPECS, "normalised": replace(SPECS["minatar"], layer_norm=True)}
@@ -30,17 +30,36 @@ def test_actors_see_the_values_of_the_network(spec, envs):
     torch.testing.assert_close(actors(spec, layout, weights, observations)(), expected, rtol=1e-12, atol=1e-12)
 
 
+TILED = {
+    "nature": NetworkSpec("nature", (2, 62, 62), actions=3, features_dim=128),
+    "whole": NetworkSpec("nature", (4, 84, 84), actions=3, features_dim=24),
+    "dopamine": NetworkSpec("dopamine", (3, 45, 45), actions=3, features_dim=128),
+    "normalised": NetworkSpec("nature", (2, 62, 62), actions=3, features_dim=128, layer_norm=True),
+}
+"""Pictures that are large enough for tiles."""
+
+
 @pytest.mark.parametrize("numba", [True, False])
 @pytest.mark.parametrize("envs", [1, 2])
-@pytest.mark.parametrize("kind", ["nature", "dopamine"])
-def test_actors_of_atari_in_float32_see_the_values_of_the_network(kind, envs, numba, monkeypatch):
+@pytest.mark.parametrize("spec", [*TILED.values(), SPECS["nature"], SPECS["dopamine"]])
+def test_actors_of_atari_in_float32_see_the_values_of_the_network(spec, envs, numba, monkeypatch):
     if not numba:
-        monkeypatch.setattr(acting, "find_spec", lambda _: None)
-    spec = replace(SPECS[kind], features_dim=128)
+        monkeypatch.setattr(winograd, "find_spec", lambda _: None)
     layout, weights, observations = prepared(spec, runs=2, envs=envs, dtype=torch.float32)
     values = actors(spec, layout, weights, 255 * observations)()
     expected = forward(spec, layout.views(weights.double()), 255 * observations).values
-    torch.testing.assert_close(values.double(), expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(values.double(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("spec", TILED.values(), ids=TILED)
+def test_actors_of_atari_follow_their_weights_and_observations(spec):
+    layout, weights, observations = prepared(spec, runs=2, envs=1, dtype=torch.float32)
+    values = actors(spec, layout, weights, observations)
+    values()
+    weights.mul_(0.5)
+    observations.copy_(255 - observations)
+    expected = forward(spec, layout.views(weights), observations).values
+    torch.testing.assert_close(values(), expected, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["mlp", "minatar"])
@@ -54,9 +73,10 @@ def test_actors_follow_their_weights_and_observations(kind):
     torch.testing.assert_close(values(), forward(spec, layout.views(weights), observations).values)
 
 
-@pytest.mark.parametrize("kind", ["mlp", "minatar"])
-def test_a_run_sees_the_same_values_to_the_bit_alone_and_among_others(kind):
-    spec = replace(SPECS[kind], features_dim=128)
+@pytest.mark.parametrize(
+    "spec", [replace(SPECS["mlp"], features_dim=128), replace(SPECS["minatar"], features_dim=128), TILED["nature"]]
+)
+def test_a_run_sees_the_same_values_to_the_bit_alone_and_among_others(spec):
     layout, weights, observations = prepared(spec, runs=5, envs=1, dtype=torch.float32)
     together = actors(spec, layout, weights, observations)()
     for run in range(5):

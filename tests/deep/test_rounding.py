@@ -22,6 +22,9 @@ KINDS = ("nature", "dopamine")
 ATARI = {kind: NetworkSpec(kind, (4, 84, 84), actions=6, features_dim=512) for kind in KINDS}
 ROUNDED = LearnerConfig(bf16=True)
 ARMS = [Arm("dqn"), Arm("gram", 0.1), Arm("decor", 0.1), Arm("dr3", 0.001)]
+HAS_UNITS = caution(ATARI["nature"], torch.device("cpu"), torch.float32) is None
+CLOSE = 6e-3 if HAS_UNITS else 1.5e-2
+"""Where a CPU cannot multiply bfloat16, torch rounds the sums in a convolution's backward pass on the way, too."""
 
 
 class Rounded(torch.autograd.Function):
@@ -103,7 +106,7 @@ def test_gradients_are_those_of_rounded_factors(kind, arm, config):
     error, cosine = differences(
         first_gradients(ATARI[kind], config, arm, batch), obvious_gradients(ATARI[kind], config, arm, batch)
     )
-    assert error < 6e-3
+    assert error < CLOSE
     assert cosine > 0.9999
 
 
@@ -113,7 +116,7 @@ def test_gradients_of_a_normalised_layer_are_those_of_rounded_factors():
     error, cosine = differences(
         first_gradients(spec, ROUNDED, ARMS[1], batch), obvious_gradients(spec, ROUNDED, ARMS[1], batch)
     )
-    assert error < 6e-3
+    assert error < CLOSE
     assert cosine > 0.9999
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from gramian.deep import winograd, winograd_update
+from gramian.deep import winograd
 from gramian.deep.arms import Arm
 from gramian.deep.halves import HalvedUpdate
 from gramian.deep.learner import Learner, LearnerConfig
@@ -31,8 +31,8 @@ ATARI = {kind: NetworkSpec(kind, (4, 84, 84), actions=6, features_dim=512) for k
 def layers(draw):
     """A convolution that is not the first, with weights, biases, images and the gradient of its outputs."""
     taps, stride = draw(st.sampled_from([2, 3])), draw(st.sampled_from([1, 2]))
-    filters, channels = draw(st.integers(1, 6)), draw(st.integers(1, 5))
-    outputs = draw(st.integers(7 - taps, 14))
+    filters, channels = draw(st.sampled_from([16, 32, 48])), draw(st.sampled_from([16, 32]))
+    outputs = draw(st.integers(3 if taps == 2 else 4, 14))
     margin = draw(st.sampled_from([(0, 0), (1, 2), (1, 1)]))
     convolution = Convolution(
         "body.conv2", (filters, channels, taps * stride, taps * stride), stride, outputs, margin, first=False
@@ -47,9 +47,10 @@ def layers(draw):
 
 
 def evaluated(convolution, weight):
-    filters = torch.empty(36, convolution.filters, convolution.inputs)
+    filters, transposed = convolution.empty_filters(), convolution.empty_transposed()
     convolution.evaluate_filters(weight, filters)
-    return filters
+    convolution.evaluate_filters(weight, transposed, transposed=True)
+    return filters, transposed
 
 
 def far(ours, theirs):
@@ -66,15 +67,14 @@ def test_convolutions_are_those_of_torch_forwards_and_backwards(layer, room_byte
     inner = slice(before, before + convolution.outputs)
     expected.backward(slopes[:, inner, inner].permute(0, 3, 1, 2).double())
 
-    flat, filters = images.flatten(2), evaluated(convolution, weight)
+    flat, (filters, transposed) = images.flatten(2), evaluated(convolution, weight)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(winograd, "ROOM_BYTES", room_bytes)  # of which a single image may need more
         outputs = convolution.forward(flat, filters, bias)
-        below, (filter_slopes, bias_slopes) = convolution.backward(
-            flat, outputs, slopes.flatten(2), filters, wanted=True
-        )
+        below, (filter_slopes, bias_slopes) = convolution.backward(flat, outputs, slopes.flatten(2), transposed)
     weight_slopes = torch.full_like(weight, torch.nan)
-    convolution.evaluate_filters_back(filter_slopes, weight_slopes)
+    share = torch.randn(filter_slopes.shape)
+    convolution.evaluate_filters_back(filter_slopes - share, share, weight_slopes)
 
     framed = functional.pad(expected.detach(), [before, after] * 2).permute(0, 2, 3, 1)
     assert far(outputs.view(framed.shape), framed) < 2e-5
@@ -87,18 +87,18 @@ def test_convolutions_are_those_of_torch_forwards_and_backwards(layer, room_byte
 
 def test_a_tile_is_what_the_definition_says():
     """Bᵀ and A from the points, not from the kernels' formulas: y = Aᵀ[(Gg) ∘ (Bᵀd)] is a convolution."""
-    points, generator = winograd.POINTS, np.random.default_rng(0)
-    everything = np.poly(points)[::-1]
-    rows = [np.append(np.poly([p for p in points if p != point])[::-1], 0) for point in points]
-    evaluate = np.array([*rows, everything])
-    for taps in (2, 3):
-        outputs = 7 - taps
+    generator = np.random.default_rng(0)
+    for count, taps in ((4, 2), (6, 2), (6, 3)):
+        points, outputs = winograd.POINTS[count], count + 1 - taps
+        everything = np.poly(points)[::-1]
+        rows = [np.append(np.poly([p for p in points if p != point])[::-1], 0) for point in points]
+        evaluate = np.array([*rows, everything])
         interpolate = np.array(
             [[float(point) ** k for point in points] + [float(k == outputs - 1)] for k in range(outputs)]
         )
-        d, g = generator.normal(size=6), generator.normal(size=taps)
-        expected = np.convolve(d, g[::-1], "valid")
-        np.testing.assert_allclose(interpolate @ ((filter_matrix(taps) @ g) * (evaluate @ d)), expected, rtol=1e-12)
+        d, g = generator.normal(size=count), generator.normal(size=taps)
+        expected, matrix = np.convolve(d, g[::-1], "valid"), filter_matrix(taps, count)
+        np.testing.assert_allclose(interpolate @ ((matrix @ g) * (evaluate @ d)), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("spec", SMALL.values(), ids=SMALL)
@@ -180,10 +180,10 @@ def test_a_run_is_updated_to_the_same_bits_alone_and_among_others(spec):
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
 def test_what_is_not_finite_is_not_rectified_away(bad):
-    convolution = Convolution("body.conv3", (2, 3, 3, 3), 1, 4, (0, 0), first=False)
-    images = torch.ones(1, 6, 6 * 3)
-    images[0, 3, 4] = bad
-    outputs = convolution.forward(images, evaluated(convolution, torch.ones(2, 3, 3, 3)), torch.zeros(2))
+    convolution = Convolution("body.conv3", (16, 16, 3, 3), 1, 4, (0, 0), first=False)
+    images = torch.ones(1, 6, 6 * 16)
+    images[0, 3, 20] = bad
+    outputs = convolution.forward(images, evaluated(convolution, torch.ones(16, 16, 3, 3))[0], torch.zeros(16))
     assert not outputs.isfinite().all()
 
 
@@ -215,6 +215,6 @@ def test_float32_with_square_pictures_that_have_tiles_is_updated_so(spec, config
 
 
 def test_without_numba_convolutions_are_torch_s(monkeypatch):
-    monkeypatch.setattr(winograd_update, "find_spec", lambda _: None)
+    monkeypatch.setattr(winograd, "find_spec", lambda _: None)
     (run,) = Learner(ATARI["nature"], LearnerConfig(), [0], [Arm("dqn")]).run_updates
     assert type(run) is HalvedUpdate

@@ -7,18 +7,25 @@ patches of the observation.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from gramian.deep.layout import Layout
-from gramian.deep.networks import NetworkSpec, by_run, convolutions, forward_run, hidden_names
+from gramian.deep.networks import (
+    NetworkSpec,
+    Parameters,
+    by_run,
+    convolutions,
+    forward_run,
+    hidden_names,
+    rectified,
+)
 from gramian.deep.prepared import Prepared
 from gramian.deep.rounding import Rounded
+from gramian.deep.winograd import Evaluated, cells, fits, hidden_kernels, tiled
 
 
 def actors(
@@ -46,6 +53,8 @@ def actors(
     >>> actors(spec, layout, layout.flatten(init(spec, [0, 1])), torch.zeros(2, 1, 4, 10, 10))().shape
     torch.Size([2, 1, 6])
     """
+    if not bf16 and fits(spec, weights.dtype):
+        return _tiled(spec, [Evaluated(layout, row, tiled(spec)) for row in weights], observations)
     if spec.sees_pictures:
         return _seeing(
             spec,
@@ -62,16 +71,13 @@ def actors(
 
 def _seeing(spec: NetworkSpec, runs: Sequence[Prepared], observations: Tensor) -> Callable[[], Tensor]:
     """The same for Atari's networks, whose filters are prepared once for all observations until they change."""
-    dtype = runs[0].parameters["head.weight"].dtype
-    alone = observations.shape[1] == 1 and dtype == torch.float32 and find_spec("numba") is not None
-    weigh = _weighed_by_rows if alone else None
 
     def values() -> Tensor:
         for run in runs:
             run.refresh()
         return torch.stack(
             [
-                forward_run(spec, run.parameters, seen, prepared=True, weigh=weigh).values
+                forward_run(spec, run.parameters, seen, prepared=True).values
                 for run, seen in zip(runs, observations, strict=True)
             ]
         )
@@ -79,20 +85,33 @@ def _seeing(spec: NetworkSpec, runs: Sequence[Prepared], observations: Tensor) -
     return values
 
 
-@cache
-def _matrices() -> Any:
-    return import_module("gramian.deep.kernels.matrices")  # numba comes with it
+def _tiled(spec: NetworkSpec, runs: Sequence[Evaluated], observations: Tensor) -> Callable[[], Tensor]:
+    """The same for Atari's networks in float32, with convolutions of `gramian.deep.winograd`."""
+    layers = tiled(spec)
+    last, alone = layers[-1], observations.shape[1] == 1
 
+    def weigh(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        if alone:
+            out = torch.empty(1, len(weight))
+            hidden_kernels().weigh_one(images.numpy(), last.filters, weight.numpy(), bias.numpy(), out[0].numpy())
+            return out
+        inputs = images.unflatten(2, (last.outputs, last.filters)).permute(0, 3, 1, 2).flatten(1)
+        return functional.linear(inputs, weight, bias)
 
-def _weighed_by_rows(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """xWᵀ + b of one sample, in float32.
+    def look(own: Parameters, seen: Tensor) -> Tensor:
+        images = cells(spec, seen)
+        for each in layers:
+            images = each.forward(images, own[f"{each.name}.weight"], own[f"{each.name}.bias"])
+        raw = weigh(images, own["body.fc1.weight"], own["body.fc1.bias"])
+        features = rectified(spec, own, "body.fc1", images, raw).outputs
+        return functional.linear(features, own["head.weight"], own["head.bias"])
 
-    Beside a learner the weights come from memory and not from a cache, and a kernel that reads them one row after the
-    other gets them in little more than half the time of torch's.
-    """
-    out = torch.empty(1, len(weight))
-    _matrices().weigh(weight.numpy(), x[0].numpy(), bias.numpy(), out[0].numpy())
-    return out
+    def values() -> Tensor:
+        for run in runs:
+            run.refresh()
+        return torch.stack([look(run.parameters, seen) for run, seen in zip(runs, observations, strict=True)])
+
+    return values
 
 
 class _Product(NamedTuple):

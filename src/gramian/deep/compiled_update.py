@@ -22,8 +22,8 @@ from gramian.deep.networks import NetworkSpec
 from gramian.deep.optimiser import Adam
 from gramian.deep.rounding import RoundedUpdate
 from gramian.deep.state import State
+from gramian.deep.winograd import fits as winograd_fits
 from gramian.deep.winograd_update import WinogradUpdate
-from gramian.deep.winograd_update import fits as winograd_fits
 
 _PLACES = 256
 """Rows and columns that a place in a picture has room for."""

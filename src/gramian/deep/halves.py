@@ -89,6 +89,8 @@ class Pass(NamedTuple):
     """What it rectifies, ``[B', d]``."""
     records: Sequence[list[Layer] | None]
     """Where the convolutions of each half are noted, if they are needed once more."""
+    panels: Tensor | None = None
+    """The inputs in a second order, for whoever needs one."""
 
 
 @dataclass
@@ -386,14 +388,14 @@ class HalvedUpdate(RunUpdate):
 
     def _look(self, seen: Pass, half: int) -> None:
         """The convolutions, forwards."""
-        own, observations, inputs, _, records = seen
+        own, observations, inputs, _, records, _ = seen
         samples = halves(len(observations))[half]
         outputs = convolved(self._objective.spec, own, observations[samples], records[half], prepared=True)
         inputs[samples].view(outputs.shape).copy_(outputs)
 
     def _weigh(self, seen: Pass, half: int) -> None:
         """The hidden layer, forwards."""
-        own, _, inputs, raw, _ = seen
+        own, _, inputs, raw, _, _ = seen
         features = self._features[half]
         weight, bias = own["body.fc1.weight"][features], own["body.fc1.bias"][features]
         torch.addmm(bias, inputs, weight.mT, out=raw[:, features])
@@ -408,7 +410,7 @@ class HalvedUpdate(RunUpdate):
         work.losses, value_slopes, feature_slopes = self._judge(output, nexts, choosers, work.batch)
         slope = through_head(self._online, output.features, value_slopes, feature_slopes, self._gradient)
         work.slope = through_rectifier(self._online, hidden, slope, self._gradient)
-        work.lower_slope = torch.empty_like(work.online.inputs)
+        work.lower_slope = work.online.inputs.new_empty(len(work.slope), self._objective.spec.body_inputs)
 
     def _conclude(self, done: Pass) -> tuple[Layer, QOutput]:
         layer = rectified(self._objective.spec, done.own, "body.fc1", done.inputs, done.raw)

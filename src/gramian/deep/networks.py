@@ -19,7 +19,7 @@ numbers instead of 7×7×64; and its weights are drawn as by Glorot & Bengio 201
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -312,12 +312,11 @@ def forward_run(
     record: list[Layer] | None = None,
     *,
     prepared: bool = False,
-    weigh: Callable[[Tensor, Tensor, Tensor], Tensor] | None = None,
 ) -> QOutput:
     """Q-values ``[B, A]`` and features ``[B, d]`` of one run, from its `by_run` parameters; for CPUs.
 
     ``record``, where it is given, takes the hidden layers in, in their order (`gramian.deep.backward`). ``prepared``
-    parameters are those of `gramian.deep.prepared`. ``weigh`` makes the products of a hidden layer, as `weighed` does.
+    parameters are those of `gramian.deep.prepared`.
 
     Examples
     --------
@@ -327,7 +326,7 @@ def forward_run(
     """
     x = convolved(spec, own, observations, record, prepared=prepared).flatten(1).to(own["head.bias"].dtype)
     for name in hidden_names(spec):
-        raw = (weigh or weighed)(x, own[f"{name}.weight"], own[f"{name}.bias"])
+        raw = weighed(x, own[f"{name}.weight"], own[f"{name}.bias"])
         layer = rectified(spec, own, name, x, raw)
         if record is not None:
             record.append(layer)

@@ -112,7 +112,7 @@ class RoundedUpdate(HalvedUpdate):
         return before_looks, [self._piece(after, self._prepared_online.renew_hidden, half) for half in HALVES]
 
     def _weigh(self, seen: Pass, half: int) -> None:
-        own, _, inputs, raw, _ = seen
+        own, _, inputs, raw, _, _ = seen
         features = self._features[half]
         torch.add(inputs @ own[_HIDDEN][features].mT, own["body.fc1.bias"][features], out=raw[:, features])
 

@@ -1,46 +1,22 @@
 """Updates of Atari runs on a CPU whose convolutions have less to multiply (`gramian.deep.winograd`)."""
 
+import math
 from collections.abc import Sequence
 from functools import partial
-from importlib.util import find_spec
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from gramian.deep.halves import HalvedUpdate, Pass, Piece, Work, halves
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Objective
-from gramian.deep.networks import Layer, NetworkSpec
+from gramian.deep.networks import Layer, Parameters, QOutput
 from gramian.deep.optimiser import Adam
-from gramian.deep.prepared import Prepared
 from gramian.deep.state import State
-from gramian.deep.winograd import EVALUATED, Convolution, Slopes, cells, tiled
+from gramian.deep.winograd import PANEL, Convolution, Evaluated, Slopes, cells, hidden_kernels, tiled
 
-
-def fits(spec: NetworkSpec, dtype: torch.dtype) -> bool:
-    """Whether a run can be updated so: in float32, with pictures that are large enough, and with numba."""
-    return dtype == torch.float32 and bool(tiled(spec)) and find_spec("numba") is not None
-
-
-class Evaluated(Prepared):
-    """`Prepared` parameters with the filters of convolutions at the points, ``[36, F, inputs]``."""
-
-    def __init__(self, layout: Layout, row: Tensor, convolutions: Sequence[Convolution]) -> None:
-        self._convolutions = {f"{each.name}.weight": each for each in convolutions}
-        super().__init__(layout, row)
-
-    def renew_convolutions(self) -> None:
-        """See :meth:`Prepared.renew_convolutions`."""
-        for name in self._copied():
-            self.renew_convolution(name)
-
-    def renew_convolution(self, name: str) -> None:
-        """Evaluate what the original of these weights is now."""
-        self._convolutions[name].evaluate_filters(self._originals[name], self.parameters[name])
-
-    def _room(self, name: str) -> Tensor:
-        convolution = self._convolutions[name]
-        return self._originals[name].new_empty(EVALUATED, convolution.filters, convolution.inputs)
+_NONE = np.zeros((0, 0, 0), np.float32)
 
 
 class WinogradUpdate(HalvedUpdate):
@@ -48,6 +24,9 @@ class WinogradUpdate(HalvedUpdate):
 
     What a convolution sees and gives is an image of `gramian.deep.winograd`, and its slopes are those of such images. A
     convolution's gradients at the points are added up over the halves before they become gradients of its weights.
+
+    What the hidden layer sees lies as `gramian.deep.kernels.hidden` wants it: as ``[B'/16, I, 16]`` and, where its
+    gradient is needed, as ``[I/16, B', 16]`` too; what it rectifies lies as ``[d, B']``, B' a multiple of 16.
     """
 
     _prepared_online: Evaluated
@@ -55,6 +34,7 @@ class WinogradUpdate(HalvedUpdate):
     def __init__(self, run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> None:
         self._convolutions = tiled(objective.spec)
         super().__init__(run, objective, adam, layout, state, partial(Evaluated, convolutions=self._convolutions))
+        self._prepared_online.add_transposed()
         self._at_points: tuple[dict[str, Slopes], dict[str, Slopes]] = {}, {}
         """In each half, by the name of the convolution."""
 
@@ -62,8 +42,19 @@ class WinogradUpdate(HalvedUpdate):
         renew = self._prepared_online.renew_convolution
         return [self._piece(after, renew, f"{each.name}.weight") for each in self._convolutions], []
 
+    def _pass(
+        self, own: Parameters, observations: Tensor, records: Sequence[list[Layer] | None] = (None, None)
+    ) -> Pass:
+        features, inputs = own["body.fc1.weight"].shape
+        size = len(observations)
+        blocks = -(-size // PANEL)
+        # what is beside a batch that is no multiple of 16 is multiplied too
+        columns = (torch.zeros if size % PANEL else torch.empty)(blocks, inputs, PANEL)
+        panels = torch.empty(inputs // PANEL, size, PANEL) if records[0] is not None else None
+        return Pass(own, observations, columns, torch.empty(features, blocks * PANEL), records, panels)
+
     def _look(self, seen: Pass, half: int) -> None:
-        own, observations, inputs, _, records = seen
+        own, observations, columns, _, records, panels = seen
         samples, record = halves(len(observations))[half], records[half]
         images = cells(self._objective.spec, observations[samples])
         for convolution in self._convolutions:
@@ -72,9 +63,29 @@ class WinogradUpdate(HalvedUpdate):
             if record is not None:
                 record.append(Layer(convolution.name, images, outputs, convolution.stride, None))
             images = outputs
-        last = self._convolutions[-1]
-        outputs = images.unflatten(2, (last.outputs, last.filters)).permute(0, 3, 1, 2)
-        inputs[samples].view(outputs.shape).copy_(outputs)
+        again = _NONE if panels is None else panels.numpy()
+        hidden_kernels().arrange(images.numpy(), self._convolutions[-1].filters, samples.start, columns.numpy(), again)
+
+    def _weigh(self, seen: Pass, half: int) -> None:
+        weight, features = seen.own["body.fc1.weight"].numpy(), self._features[half]
+        hidden_kernels().weigh(weight, features.start, features.stop, seen.inputs.numpy(), seen.raw.numpy())
+
+    def _conclude(self, done: Pass) -> tuple[Layer, QOutput]:
+        raw = torch.empty(len(done.observations), len(done.raw))
+        torch.add(done.raw[:, : len(raw)].mT, done.own["body.fc1.bias"], out=raw)
+        return super()._conclude(done._replace(raw=raw))
+
+    def _descend(self, work: Work, half: int) -> None:
+        weight, columns = self._online["body.fc1.weight"].numpy(), halves(work.lower_slope.shape[1])[half]
+        hidden_kernels().descend(work.slope.numpy(), weight, columns.start, columns.stop, work.lower_slope.numpy())
+
+    def _differentiate_weights(self, work: Work, half: int) -> None:
+        features, panels = self._features[half], work.online.panels
+        assert panels is not None
+        slopes = work.slope[:, features].mT.contiguous().numpy()
+        gradient = self._gradient["body.fc1.weight"].numpy()
+        squares = hidden_kernels().differentiate(slopes, panels.numpy(), features.start, gradient)
+        work.norms[half] = math.sqrt(squares)
 
     def _convolve(self, work: Work, half: int, number: int) -> None:
         """The ``number``-th convolution from the top, backwards: the gradients of its weights and of what it saw."""
@@ -84,10 +95,8 @@ class WinogradUpdate(HalvedUpdate):
         else:
             side, flat = convolution.outputs, work.lower_slope[halves(len(work.slope))[half]]
             slopes = flat.view(len(flat), convolution.filters, side, side).permute(0, 2, 3, 1).flatten(2)
-        weight = self._online[f"{layer.name}.weight"]
-        below, self._at_points[half][layer.name] = convolution.backward(
-            layer.inputs, layer.outputs, slopes, weight, wanted=convolution is not self._convolutions[0]
-        )
+        transposed = self._prepared_online.transposed.get(f"{layer.name}.weight")
+        below, self._at_points[half][layer.name] = convolution.backward(layer.inputs, layer.outputs, slopes, transposed)
         if below is not None:
             work.slopes[half].append(below)
 
@@ -99,7 +108,7 @@ class WinogradUpdate(HalvedUpdate):
         """The gradients of a convolution's weights and biases."""
         first, second = (slopes.pop(convolution.name) for slopes in self._at_points)
         weight, bias = (self._gradient[f"{convolution.name}.{kind}"] for kind in ("weight", "bias"))
-        convolution.evaluate_filters_back(first.filters.add_(second.filters), weight)
+        convolution.evaluate_filters_back(first.filters, second.filters, weight)
         torch.add(first.bias, second.bias, out=bias)
 
     def _add_shares(self) -> None:

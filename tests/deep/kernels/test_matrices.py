@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.deep.kernels.matrices import TILE, center, combine, dots, transpose, weigh
+from gramian.deep.kernels.matrices import TILE, center, combine, dots, transpose
 
 SIZES = st.integers(1, 13)
 WIDTHS = st.sampled_from([1, 2, 7, 16, 33, TILE - 1, TILE, TILE + 5])
@@ -20,14 +20,6 @@ def test_dots_are_the_inner_products_of_rows(m, n, k):
     left, right, out = normal(0, m, k), normal(1, n, k), np.full((m, n), np.nan, np.float32)
     dots(left, right, out)
     np.testing.assert_allclose(out, left.astype(float) @ right.T.astype(float), rtol=1e-5, atol=1e-4)
-
-
-@settings(deadline=None)  # the first one compiles
-@given(SIZES, WIDTHS)
-def test_weigh_is_a_product_with_one_vector_and_a_bias(n, k):
-    weight, inputs, bias, out = normal(0, n, k), normal(1, k), normal(2, n), np.full(n, np.nan, np.float32)
-    weigh(weight, inputs, bias, out)
-    np.testing.assert_allclose(out, weight.astype(float) @ inputs.astype(float) + bias, rtol=1e-5, atol=1e-4)
 
 
 @settings(deadline=None)  # the first one compiles

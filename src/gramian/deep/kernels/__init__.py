@@ -7,9 +7,12 @@
 | :mod:`.penalties` | the penalties of the arms and their gradients |
 | :mod:`.update` | the update of a MinAtar run, which these make up |
 | :mod:`.pictures` | frames of Atari |
+| :mod:`.vectors` | numbers that a processor works on together, as values |
+| :mod:`.products` | matrix products with their sums in registers |
 | :mod:`.tiles` | convolutions of Atari with few products |
+| :mod:`.hidden` | the hidden layer of Atari's networks |
 
-They come with numba, and are loaded where a MinAtar run learns (`gramian.deep.compiled_update`), the last two where
-Atari is played beside a GPU (`gramian.deep.environments.emulator`) and where it is learned on a CPU
-(`gramian.deep.winograd`), whose actors need the first (`gramian.deep.acting`).
+They come with numba, and are loaded where a MinAtar run learns (`gramian.deep.compiled_update`), where Atari is played
+beside a GPU, `pictures` alone (`gramian.deep.environments.emulator`), and where Atari is learned on a CPU, those after
+it (`gramian.deep.winograd`).
 """

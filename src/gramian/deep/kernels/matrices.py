@@ -67,24 +67,6 @@ def dots(left: Matrix, right: Matrix, out: Matrix) -> None:
 
 
 @kernel
-def weigh(weight: Matrix, inputs: Vector, bias: Vector, out: Vector) -> None:
-    """Wx + b of one vector: for a matrix ``[N, K]`` that has to be fetched from memory, row by row.
-
-    Examples
-    --------
-    >>> out = np.zeros(2, np.float32)
-    >>> weigh(np.eye(2, dtype=np.float32), np.arange(2, dtype=np.float32), np.ones(2, np.float32), out)
-    >>> out
-    array([1., 2.], dtype=float32)
-    """
-    for n in range(weight.shape[0]):
-        row, total = weight[n], bias[n]
-        for k in range(row.size):
-            total += row[k] * inputs[k]
-        out[n] = total
-
-
-@kernel
 def combine(left: Matrix, right: Matrix, out: Matrix) -> None:
     """LR: the sums of the rows of ``right`` ``[K, N]`` with the coefficients ``left`` ``[M, K]``, ``[M, N]``.
 
