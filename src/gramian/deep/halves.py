@@ -31,7 +31,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -77,7 +76,8 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-class Pass(NamedTuple):
+@dataclass(frozen=True)
+class Pass:
     """A network that looks at some samples."""
 
     own: Parameters
@@ -89,8 +89,6 @@ class Pass(NamedTuple):
     """What it rectifies, ``[B', d]``."""
     records: Sequence[list[Layer] | None]
     """Where the convolutions of each half are noted, if they are needed once more."""
-    panels: Tensor | None = None
-    """The inputs in a second order, for whoever needs one."""
 
 
 @dataclass
@@ -108,6 +106,8 @@ class Work:
     """In the next states."""
     chooser: Pass | None
     """The online network in the next states, where double Q needs it."""
+    nexts: Tensor = field(init=False)
+    """What the target network says of the next states, ``[B, A]``."""
     losses: Losses = field(init=False)
     slope: Tensor = field(init=False)
     """The gradient of the loss with respect to what the hidden layer rectifies, ``[B', d]``."""
@@ -133,6 +133,15 @@ class Piece:
     def ready(self) -> bool:
         """Whether all that it needs is done."""
         return all(piece.done for piece in self._needs)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Pieces that come before the convolutions, forwards, of a network, its hidden layer, and the way backwards."""
+
+    looks: list[Piece] = field(default_factory=list)
+    weighs: list[Piece] = field(default_factory=list)
+    slopes: list[Piece] = field(default_factory=list)
 
 
 class _Group:
@@ -351,17 +360,19 @@ class HalvedUpdate(RunUpdate):
 
     def _pieces(self, work: Work, after: Sequence[Piece]) -> list[Piece]:
         piece = self._piece
-        before_looks, before_weighs = self._prepare(after)
+        before = self._prepare(after)
+        target_looks = self._looks(work.target, [])
+        target_weighs = self._weighs(work.target, target_looks)
+        conclude = piece(target_weighs, self._conclude_target, work)
         looks: list[Piece] = []
         weighs: list[Piece] = []
-        for seen in (work.target, work.online, *([] if work.chooser is None else [work.chooser])):
-            waits = seen.own is not self._target
-            look = [piece([*after, *before_looks] if waits else [], self._look, seen, half) for half in HALVES]
-            looks += look
-            weighs += [piece([*look, *(before_weighs if waits else [])], self._weigh, seen, half) for half in HALVES]
-        meet = piece(weighs, self._meet, work)
+        for seen in (work.online, *([] if work.chooser is None else [work.chooser])):
+            own_looks = self._looks(seen, [*after, *before.looks])
+            looks += own_looks
+            weighs += self._weighs(seen, [*own_looks, *before.weighs])
+        meet = piece([conclude, *weighs], self._meet, work)
         descents = [piece([meet], self._descend, work, half) for half in HALVES]
-        chains = [[piece(descents, self._convolve, work, half, 0)] for half in HALVES]
+        chains = [[piece([*descents, *before.slopes], self._convolve, work, half, 0)] for half in HALVES]
         for half, each in zip(HALVES, chains, strict=True):
             for number in range(1, len(convolutions(self._objective.spec))):
                 each.append(piece(each[-1:], self._convolve, work, half, number))
@@ -371,7 +382,8 @@ class HalvedUpdate(RunUpdate):
         steps = [piece([add_up], self._step, work, half) for half in HALVES]
         check = piece(steps, self._check, work)
         # What others wait for comes first; the gradients of the weights fill the gaps.
-        first = [*before_looks, *looks, *before_weighs, *weighs, meet]
+        ahead = [*target_looks, *looks, *before.weighs, *target_weighs, *weighs, conclude]
+        first = [*before.looks, *ahead, *before.slopes, meet]
         return [*first, *descents, *chain.from_iterable(chains), *filters, *weights, add_up, *steps, check]
 
     def _filter_pieces(self, work: Work, chains: Sequence[Sequence[Piece]]) -> list[Piece]:
@@ -382,29 +394,37 @@ class HalvedUpdate(RunUpdate):
             for number, done in enumerate(each)
         ]
 
-    def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
-        """What comes before the convolutions of the online network, and what before its hidden layer."""
-        return [self._piece(after, self._prepared_online.renew_convolutions)], []
+    def _prepare(self, after: Sequence[Piece]) -> Preparation:
+        """What comes before the pieces of the online network."""
+        return Preparation(looks=[self._piece(after, self._prepared_online.renew_convolutions)])
+
+    def _looks(self, seen: Pass, needs: Sequence[Piece]) -> list[Piece]:
+        """The convolutions, forwards."""
+        return [self._piece(needs, self._look, seen, half) for half in HALVES]
 
     def _look(self, seen: Pass, half: int) -> None:
-        """The convolutions, forwards."""
-        own, observations, inputs, _, records, _ = seen
-        samples = halves(len(observations))[half]
-        outputs = convolved(self._objective.spec, own, observations[samples], records[half], prepared=True)
-        inputs[samples].view(outputs.shape).copy_(outputs)
+        samples = halves(len(seen.observations))[half]
+        pictures, record = seen.observations[samples], seen.records[half]
+        outputs = convolved(self._objective.spec, seen.own, pictures, record, prepared=True)
+        seen.inputs[samples].view(outputs.shape).copy_(outputs)
+
+    def _weighs(self, seen: Pass, needs: Sequence[Piece]) -> list[Piece]:
+        """The hidden layer, forwards."""
+        return [self._piece(needs, self._weigh, seen, half) for half in HALVES]
 
     def _weigh(self, seen: Pass, half: int) -> None:
-        """The hidden layer, forwards."""
-        own, _, inputs, raw, _, _ = seen
         features = self._features[half]
-        weight, bias = own["body.fc1.weight"][features], own["body.fc1.bias"][features]
-        torch.addmm(bias, inputs, weight.mT, out=raw[:, features])
+        weight, bias = seen.own["body.fc1.weight"][features], seen.own["body.fc1.bias"][features]
+        torch.addmm(bias, seen.inputs, weight.mT, out=seen.raw[:, features])
+
+    def _conclude_target(self, work: Work) -> None:
+        """What the target network says."""
+        work.nexts = self._conclude(work.target)[1].values
 
     def _meet(self, work: Work) -> None:
         """The loss of the whole batch, and backwards as far as the hidden layer."""
         hidden, output = self._conclude(work.online)
-        _, (nexts, _) = self._conclude(work.target)
-        choosers = None
+        nexts, choosers = work.nexts, None
         if self._objective.double_q:
             choosers = output.values[len(nexts) :] if work.chooser is None else self._conclude(work.chooser)[1].values
         work.losses, value_slopes, feature_slopes = self._judge(output, nexts, choosers, work.batch)

@@ -14,12 +14,13 @@ Products are summed up in float32, and the result is rounded, since torch gives 
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from gramian.deep.halves import HALVES, HalvedUpdate, Pass, Piece, Work, halves
+from gramian.deep.halves import HALVES, HalvedUpdate, Pass, Piece, Preparation, Work, halves
 from gramian.deep.layout import Layout
 from gramian.deep.losses import Objective
 from gramian.deep.networks import NetworkSpec
@@ -107,14 +108,13 @@ class RoundedUpdate(HalvedUpdate):
     def __init__(self, run: int, objective: Objective, adam: Adam, layout: Layout, state: State) -> None:
         super().__init__(run, objective, adam, layout, state, Rounded)
 
-    def _prepare(self, after: Sequence[Piece]) -> tuple[list[Piece], list[Piece]]:
-        before_looks, _ = super()._prepare(after)
-        return before_looks, [self._piece(after, self._prepared_online.renew_hidden, half) for half in HALVES]
+    def _prepare(self, after: Sequence[Piece]) -> Preparation:
+        hidden = [self._piece(after, self._prepared_online.renew_hidden, half) for half in HALVES]
+        return replace(super()._prepare(after), weighs=hidden)
 
     def _weigh(self, seen: Pass, half: int) -> None:
-        own, _, inputs, raw, _, _ = seen
-        features = self._features[half]
-        torch.add(inputs @ own[_HIDDEN][features].mT, own["body.fc1.bias"][features], out=raw[:, features])
+        own, features = seen.own, self._features[half]
+        torch.add(seen.inputs @ own[_HIDDEN][features].mT, own["body.fc1.bias"][features], out=seen.raw[:, features])
 
     def _multiply(self, left: Tensor, right: Tensor, out: Tensor) -> None:
         out.copy_(left @ right)

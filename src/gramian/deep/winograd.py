@@ -194,10 +194,14 @@ class Convolution:
         shares = first.numpy(), second.numpy()
         _kernels().evaluate_filters_back(self._matrix_back, *shares, self.stride, self._first, out.numpy())
 
-    def forward(self, images: Tensor, filters: Tensor, bias: Tensor) -> Tensor:
-        """The rectified outputs, ``[n, side, side · F]``, from filters at the points."""
+    def empty_outputs(self, size: int) -> Tensor:
+        """Room for outputs, ``[size, side, side · F]``, with zeros around them where these are wanted."""
         make = torch.empty if self._side == self.outputs else torch.zeros
-        outputs = make(len(images), self._side, self._side * self.filters)
+        return make(size, self._side, self._side * self.filters)
+
+    def forward(self, images: Tensor, filters: Tensor, bias: Tensor, out: Tensor | None = None) -> Tensor:
+        """The rectified outputs, as `empty_outputs` has room for them, from filters at the points."""
+        outputs = self.empty_outputs(len(images)) if out is None else out
         group, room = self._room(len(images))
         _kernels().forward(
             images.numpy(), *self._tiles, filters.numpy(), bias.numpy(), self._before, group, *room, outputs.numpy()
@@ -258,7 +262,7 @@ def fewest_points(taps: int, outputs: int) -> int:
     return min(enough, key=lambda points: points * -(-outputs // (points + 1 - taps)))
 
 
-def cells(spec: NetworkSpec, pictures: Tensor) -> Tensor:
+def cells(spec: NetworkSpec, pictures: Tensor, out: Tensor | None = None) -> Tensor:
     """What the first convolution sees of pictures ``[n, C, H, W]``: all pixels of a cell side by side.
 
     Examples
@@ -274,13 +278,21 @@ def cells(spec: NetworkSpec, pictures: Tensor) -> Tensor:
     seen = pictures
     if not _whole(spec):
         seen = spec.padded(pictures, first.taps * stride, stride)[..., : side * stride, : side * stride]
+    if out is None:
+        out = empty_cells(spec, size, pictures.dtype)
     if seen.dtype != torch.uint8:
         lines = seen.reshape(size, channels, side, stride, side, stride)
-        return lines.permute(0, 2, 4, 1, 3, 5).flatten(2).float()
-    out = torch.empty(size, side, side * first.inputs, dtype=torch.uint8)
+        return out.view(size, side, side, channels, stride, stride).copy_(lines.permute(0, 2, 4, 1, 3, 5)).flatten(2)
     words = out.numpy().view(np.uint32).reshape(size, side, side, first.inputs // stride)
     _kernels().gather_cells(seen.contiguous().numpy().view(np.uint32), words)
     return out
+
+
+def empty_cells(spec: NetworkSpec, size: int, dtype: torch.dtype) -> Tensor:
+    """Room for the `cells` of so many pictures of a type."""
+    first = tiled(spec)[0]
+    side = first.outputs + first.taps - 1
+    return torch.empty(size, side, side * first.inputs, dtype=dtype if dtype == torch.uint8 else torch.float32)
 
 
 @cache
@@ -344,12 +356,16 @@ class Evaluated(Prepared):
         """See :meth:`Prepared.renew_convolutions`."""
         for name in self._copied():
             self.renew_convolution(name)
+        for name in self.transposed:
+            self.renew_transposed(name)
 
     def renew_convolution(self, name: str) -> None:
         """Evaluate what the original of these weights is now."""
         self._convolutions[name].evaluate_filters(self._originals[name], self.parameters[name])
-        if name in self.transposed:
-            self._convolutions[name].evaluate_filters(self._originals[name], self.transposed[name], transposed=True)
+
+    def renew_transposed(self, name: str) -> None:
+        """The same, transposed."""
+        self._convolutions[name].evaluate_filters(self._originals[name], self.transposed[name], transposed=True)
 
     def _room(self, name: str) -> Tensor:
         return self._convolutions[name].empty_filters()
