@@ -330,12 +330,12 @@ def tiled(spec: NetworkSpec) -> tuple[Convolution, ...]:
 
 
 def fits(spec: NetworkSpec, dtype: torch.dtype) -> bool:
-    """Whether a network can be worked on so: in float32, with pictures that are large enough, and with numba.
+    """Whether a network can be worked on so: one of Atari's in float32, with pictures that are large enough, and numba.
 
     Where numba is told to compile nothing, there are no kernels of vectors.
     """
     compiles = os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0") and find_spec("numba") is not None
-    return dtype == torch.float32 and bool(tiled(spec)) and compiles
+    return spec.sees_pictures and dtype == torch.float32 and bool(tiled(spec)) and compiles
 
 
 class Evaluated(Prepared):
