@@ -1,5 +1,6 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -42,7 +43,8 @@ def tables(draw, device="cpu"):
     runs, each, n = draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
     capacity = draw(st.integers(n * each, 25 * each))
     if device == "cpu" and draw(st.booleans()):
-        replay = HostReplay(spec, runs, each, capacity, n_step=n, gamma=GAMMA)
+        compiled = draw(st.booleans())
+        replay = HostReplay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, compiled=compiled)
     else:
         replay = Replay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, device=device)
     # how often something happens varies, so that there are long games and games that are cut at each step
@@ -78,12 +80,13 @@ def test_the_sampleable_transitions_are_right_after_every_step(case):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.data())
-def test_on_numpy_a_replay_draws_what_it_draws_on_torch(data):
+@given(st.data(), st.booleans())
+def test_on_numpy_and_by_kernels_a_replay_draws_what_it_draws_on_torch(data, compiled):
     table, events = data.draw(tables())
     spec, (runs, each), n = table.spec, table.replay.shape, table.replay.n_step
     capacity = data.draw(st.integers(n * each, 25 * each))
-    twins = [kind(spec, runs, each, capacity, n_step=n, gamma=GAMMA) for kind in (Replay, HostReplay)]
+    kinds = Replay, partial(HostReplay, compiled=compiled)
+    twins = [kind(spec, runs, each, capacity, n_step=n, gamma=GAMMA) for kind in kinds]
     for twin in twins:
         played(Table(twin, spec, GAMMA), events)
     if not twins[0].ready:

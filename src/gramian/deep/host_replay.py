@@ -10,7 +10,9 @@ host gathers the frames of a batch into one piece anyway.
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from importlib import import_module
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
@@ -37,6 +39,8 @@ class HostReplay(Replay):
     threads
         How many of them gather the frames of a large batch. More than one is for a learner on a GPU, beside which cores
         are idle: the frames of a dozen runs of Atari are 20 MB, which take one thread as long as three agent steps.
+    compiled
+        Do it by kernels (`gramian.deep.kernels.replay`), with which numba comes, in one thread.
 
     Examples
     --------
@@ -58,6 +62,7 @@ class HostReplay(Replay):
         n_step: int = 1,
         gamma: float = 0.99,
         threads: int = 1,
+        compiled: bool = False,
     ):
         super().__init__(spec, population, envs_per_run, capacity, n_step=n_step, gamma=gamma)
         self._threads = threads
@@ -75,6 +80,12 @@ class HostReplay(Replay):
         # Only final frames, which take slots of their own, can make the ring too short for the capacity.
         self._finals = False
         self._keys: dict[Stream, tuple[Tensor, NDArray[np.uint64]]] = {}
+        self._kernels: Any = import_module("gramian.deep.kernels.replay") if compiled and threads == 1 else None
+        if self._kernels is not None:
+            self._store = self._kernels.Store(
+                *(self._pixels, self._action, self._reward, self._end, self._age, self._start),
+                *(self._origin, self._newest, self._oldest, self._youngest),
+            )
 
     def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
         """See :meth:`Replay.load`."""
@@ -94,6 +105,9 @@ class HostReplay(Replay):
         """See :meth:`Replay.write`."""
         layout, head = self._layout, self._newest
         cut, over = truncated.numpy().reshape(-1), terminal.numpy().reshape(-1)
+        if self._kernels is not None:
+            self._write(actions, rewards, over, cut, frames, started, final_frames)
+            return
         slot = self._origin + head
         self._action[slot] = actions.numpy().reshape(-1)
         self._reward[slot] = rewards.numpy().reshape(-1)
@@ -124,6 +138,29 @@ class HostReplay(Replay):
             for _ in range(2):  # a step takes two slots at most
                 distance = (head - self._start[everyone, self._oldest % layout.starts]) % layout.slots
                 self._oldest += (distance > layout.reach) & (self._oldest <= number)
+
+    def _write(
+        self,
+        actions: Tensor,
+        rewards: Tensor,
+        over: NDArray[np.bool_],
+        cut: NDArray[np.bool_],
+        frames: Tensor,
+        started: Tensor,
+        final_frames: Tensor | None,
+    ) -> None:
+        """`write` by a kernel."""
+        if cut.any():
+            if final_frames is None:
+                raise ValueError("a game was truncated, and its last frame is not given")
+            self._finals = True
+        layout, count = self._layout, len(self._newest)
+        newest = frames.numpy().reshape(count, -1)
+        finals = newest if final_frames is None else final_frames.numpy().reshape(count, -1)
+        sizes = layout.slots, self.spec.stack, self.n_step, layout.kept, layout.reach
+        happened = actions.numpy().reshape(-1), rewards.numpy().reshape(-1), over, cut, started.numpy().reshape(-1)
+        marks = TERMINAL, TRUNCATED
+        self._kernels.write(self._store, *happened, newest, finals, self.added, sizes, marks, self._finals)
 
     def indices(
         self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
@@ -166,6 +203,8 @@ class HostReplay(Replay):
         return self._run * self.shape[1] + environment, rank + np.take_along_axis(first, environment, axis=1)
 
     def _gather(self, row: Integers, transition: Integers, out: Batch | None) -> Batch:
+        if self._kernels is not None:
+            return self._gather_compiled(row, transition, out)
         slots, origin = self._layout.slots, row * self._layout.slots
         start = self._start[row, transition % self._layout.starts].astype(np.int64)
         steps = origin[..., None] + (start[..., None] + self._following) % slots
@@ -184,6 +223,15 @@ class HostReplay(Replay):
         wait(begun)
         for piece in begun:
             piece.result()
+        return batch
+
+    def _gather_compiled(self, row: Integers, transition: Integers, out: Batch | None) -> Batch:
+        batch = out if out is not None else self.empty_batch(row.shape[1])
+        wanted = np.ascontiguousarray(row).reshape(-1), np.ascontiguousarray(transition).reshape(-1)
+        sizes, pictures = (self._layout.slots, self.spec.stack, self.n_step), (row.size, self.spec.stack, -1)
+        numbers = (field.numpy().reshape(-1) for field in (batch.actions, batch.rewards, batch.discounts))
+        seen = (field.numpy().reshape(pictures) for field in (batch.observations, batch.next_observations))
+        self._kernels.gather(self._store, *wanted, self._power, sizes, TERMINAL, *numbers, *seen)
         return batch
 
     def _wanted(self, origin: Integers, local: Integers, after_a_step: bool = False) -> Integers:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from gramian.cores import cores
 from gramian.deep.batch import Batch
+from gramian.deep.compiled_update import CompiledUpdate
 from gramian.deep.config import Config
 from gramian.deep.environments import Environments, Step
 from gramian.deep.graphs import Execution, pick_execution
@@ -28,6 +29,7 @@ from gramian.deep.pipeline import DevicePipeline, HostPipeline, Pipeline
 from gramian.deep.replay import Replay
 from gramian.deep.schedules import epsilon_at, updates_at
 from gramian.deep.streams import Stream
+from gramian.deep.winograd_update import WinogradUpdate
 from gramian.errors import UserError
 
 NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
@@ -204,8 +206,12 @@ class Trainer:
         observation, sizes = self.environments.observation, (len(runs), settings.envs_per_run, settings.replay_capacity)
         # a learner on the CPU has a use for every core itself
         threads = min(cores(), MOST_GATHERING) if self.device.type == "cuda" else 1
+        # where it learns by kernels, numba is there in any case
+        compiled = any(isinstance(run, CompiledUpdate | WinogradUpdate) for run in learner.run_updates)
         replay = (
-            HostReplay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, threads=threads)
+            HostReplay(
+                observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, threads=threads, compiled=compiled
+            )
             if torch.device(replay_device or self.device).type == "cpu"
             else Replay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, device=self.device)
         )

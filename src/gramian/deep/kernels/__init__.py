@@ -6,6 +6,7 @@
 | :mod:`.convolution` | a convolution of pictures that are nearly empty, forward and backward |
 | :mod:`.penalties` | the penalties of the arms and their gradients |
 | :mod:`.update` | the update of a MinAtar run, which these make up |
+| :mod:`.replay` | what a replay stores and gives |
 | :mod:`.pictures` | frames of Atari |
 | :mod:`.vectors` | numbers that a processor works on together, as values |
 | :mod:`.products` | matrix products with their sums in registers |
@@ -14,5 +15,5 @@
 
 They come with numba, and are loaded where a MinAtar run learns (`gramian.deep.compiled_update`), where Atari is played
 beside a GPU, `pictures` alone (`gramian.deep.environments.emulator`), and where Atari is learned on a CPU, those after
-it (`gramian.deep.winograd`).
+it (`gramian.deep.winograd`); `replay` beside both learners (`gramian.deep.host_replay`).
 """
