@@ -1018,7 +1018,7 @@ def breakout() -> str:
     usual |= again
     both, ours = np.concatenate(theirs), np.array(list(usual.values()))
     sets = {"Dopamine's first": theirs[0], "Dopamine's later": theirs[1]}
-    for name, runs, starts in (("ours", usual, (0, 5, 20)), ("ours, `sequential`", waiting, (10, 15))):
+    for name, runs, starts in (("ours", usual, (0, 5, 20, 35)), ("ours, `sequential`", waiting, (10, 15, 25, 30))):
         for start in starts:
             own = [runs[seed] for seed in range(start, start + 5)]
             sets[f"{name}, seeds {start} to {start + 4}"] = np.array(own)
