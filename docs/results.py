@@ -1018,10 +1018,10 @@ def breakout() -> str:
     usual |= again
     both, ours = np.concatenate(theirs), np.array(list(usual.values()))
     sets = {"Dopamine's first": theirs[0], "Dopamine's later": theirs[1]}
-    for name, runs, starts in (("ours", usual, (0, 5, 20, 35)), ("ours, `sequential`", waiting, (10, 15, 25, 30))):
-        for start in starts:
-            own = [runs[seed] for seed in range(start, start + 5)]
-            sets[f"{name}, seeds {start} to {start + 4}"] = np.array(own)
+    for name, runs in (("ours", usual), ("ours, `sequential`", waiting)):
+        seeds = sorted(runs)
+        for five in (seeds[begin : begin + 5] for begin in range(0, len(seeds), 5)):
+            sets[f"{name}, seeds {five[0]} to {five[-1]}"] = np.array([runs[seed] for seed in five])
         sets[f"{name}, all {len(runs)}"] = np.array(list(runs.values()))
     lines = [
         [
