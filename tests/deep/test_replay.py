@@ -102,6 +102,14 @@ def test_on_numpy_and_by_kernels_a_replay_draws_what_it_draws_on_torch(data, com
         assert torch.equal(saved, twins[1].state()[name])
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_an_environment_that_is_not_there_is_refused(compiled):
+    replay = HostReplay(SMALL, 1, 2, 20, compiled=compiled)
+    played(Table(replay, SMALL, GAMMA), [[[GO_ON, GO_ON]]] * 5)
+    with pytest.raises(IndexError, match="numbered from 0 to 1"):
+        replay.fetch(torch.tensor([[2]]), torch.tensor([[0]]))
+
+
 class Late:
     """Helpers that take their time, and count what they are given."""
 

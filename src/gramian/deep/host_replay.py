@@ -40,7 +40,7 @@ class HostReplay(Replay):
         How many of them gather the frames of a large batch. More than one is for a learner on a GPU, beside which cores
         are idle: the frames of a dozen runs of Atari are 20 MB, which take one thread as long as three agent steps.
     compiled
-        Do it by kernels (`gramian.deep.kernels.replay`), with which numba comes, in one thread.
+        Do it by kernels (`gramian.deep.kernels.replay`), with which numba comes; where there is one thread alone.
 
     Examples
     --------
@@ -159,6 +159,8 @@ class HostReplay(Replay):
         finals = newest if final_frames is None else final_frames.numpy().reshape(count, -1)
         sizes = layout.slots, self.spec.stack, self.n_step, layout.kept, layout.reach
         happened = actions.numpy().reshape(-1), rewards.numpy().reshape(-1), over, cut, started.numpy().reshape(-1)
+        if any(len(array) != count for array in happened):
+            raise ValueError(f"what {count} environments did is needed, not that of {[len(x) for x in happened]}")
         marks = TERMINAL, TRUNCATED
         self._kernels.write(self._store, *happened, newest, finals, self.added, sizes, marks, self._finals)
 
@@ -172,6 +174,8 @@ class HostReplay(Replay):
     def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
         """See :meth:`Replay.fetch`."""
         row = self._run * self.shape[1] + environments.numpy()
+        if row.size and not 0 <= row.min() <= row.max() < len(self._newest):
+            raise IndexError(f"environments are numbered from 0 to {self.shape[1] - 1}")
         return self._gather(row, transitions.numpy(), out)
 
     def sample(
@@ -229,8 +233,9 @@ class HostReplay(Replay):
         batch = out if out is not None else self.empty_batch(row.shape[1])
         wanted = np.ascontiguousarray(row).reshape(-1), np.ascontiguousarray(transition).reshape(-1)
         sizes, pictures = (self._layout.slots, self.spec.stack, self.n_step), (row.size, self.spec.stack, -1)
-        numbers = (field.numpy().reshape(-1) for field in (batch.actions, batch.rewards, batch.discounts))
-        seen = (field.numpy().reshape(pictures) for field in (batch.observations, batch.next_observations))
+        # views, which fail where a field is not contiguous: a copy would be written in vain
+        numbers = (field.view(-1).numpy() for field in (batch.actions, batch.rewards, batch.discounts))
+        seen = (field.view(pictures).numpy() for field in (batch.observations, batch.next_observations))
         self._kernels.gather(self._store, *wanted, self._power, sizes, TERMINAL, *numbers, *seen)
         return batch
 

@@ -28,8 +28,8 @@ QUARTERS = range(4)
 class TiledPass(Pass):
     """A `Pass` of `WinogradUpdate`.
 
-    What the hidden layer sees lies as `gramian.deep.kernels.hidden` wants it, as ``[B'/16, I, 16]``; what it rectifies
-    lies as ``[d, B']``, B' a multiple of 16.
+    What the hidden layer sees lies as `gramian.deep.kernels.hidden` wants it, as ``[⌈B'/16⌉, I, 16]``; what it
+    rectifies lies as ``[d, 16·⌈B'/16⌉]``.
     """
 
     images: list[Tensor]

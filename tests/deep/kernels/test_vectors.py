@@ -92,3 +92,8 @@ def test_totals_are_sums():
 def test_arrays_of_another_kind_are_refused(array):
     with pytest.raises(TypingError):
         widen(array, np.zeros(32, np.float32))
+
+
+def test_bytes_are_not_written():
+    with pytest.raises(TypingError):
+        widen(np.zeros(32, np.uint8), np.zeros(32, np.uint8))

@@ -287,7 +287,7 @@ def evaluate(
     lines, cell
         Rows of an image in a row of cells, and numbers of a cell in each of them.
     room
-        Memory to use, ``[6 · cells in a row · 8]``.
+        Memory to use, 8 · points numbers for each cell in a row.
     values
         ``[points², rows, lines · cell]`` with at least ``(last - first) · T · T`` rows, which are written.
     """
@@ -429,6 +429,8 @@ def interpolate_back(
     ----------
     slopes, outputs
         The gradient with respect to the outputs, and these themselves, ``[n, H, H·F]``.
+    room
+        Memory to use, 16 · points · count numbers.
     products
         ∂m, ``[points², rows, F]``, which is written.
     """
@@ -483,7 +485,7 @@ def forward(
     panels
         The filters at the points, ``[points², F/16, inputs, 16]``.
     values, products
-        Memory to use, ``[points², group · T · T, inputs]`` and ``[points², group · T · T, F]``.
+        Memory to use, ``[points², rows, inputs]`` and ``[points², rows, F]`` with at least ``group · T · T`` rows.
     """
     tiles, size = len(starts) ** 2, images.shape[0]
     squared, rows, inputs = values.shape

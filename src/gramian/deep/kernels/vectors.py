@@ -30,7 +30,8 @@ from numba.core import cgutils
 from numba.extending import intrinsic, lower_builtin, models, register_model, type_callable
 
 _ROUNDING = ("contract",)
-"""A product and a sum may be rounded once; the order of operations is the one that is written."""
+"""A product and a sum may be rounded once; the order of operations is the one that is written. (Without any flag numba
+would give an operation those of the kernel around it, which may reorder sums.)"""
 _INDEX = types.intp
 _FLOAT = ir.FloatType()
 
@@ -121,7 +122,8 @@ zeros16: Any = _zeros(SIXTEEN)
 
 
 def _store(_typing: Any, vector: Any, array: Any, place: Any) -> Any:
-    if not (isinstance(vector, Float32s) and _is_array(array) and isinstance(place, types.Integer)):
+    takes = _is_array(array) and array.dtype == types.float32
+    if not (isinstance(vector, Float32s) and takes and isinstance(place, types.Integer)):
         return None
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -175,7 +177,7 @@ def _total(_typing: Any, vector: Any) -> Any:
         ]
         while len(numbers) > 1:
             half = len(numbers) // 2
-            numbers = [builder.fadd(a, b) for a, b in zip(numbers[:half], numbers[half:], strict=True)]
+            numbers = [builder.fadd(a, b, flags=_ROUNDING) for a, b in zip(numbers[:half], numbers[half:], strict=True)]
         return numbers[0]
 
     return types.float32(vector), generate
