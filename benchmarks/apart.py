@@ -24,10 +24,10 @@ from benchmarks.contestants import Workload
 from benchmarks.growth import ARMS
 from benchmarks.side_by_side import spread
 from benchmarks.workers import Worker, say
-from gramian.deep.config import check_preset, load_preset
-from gramian.deep.games import find_game
-from gramian.errors import UserError, WorkFailed
-from gramian.files import output_folder, replace_text
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.files import output_folder, replace_text
+from gramian.core.games import find_game
+from gramian.deep.training.config import check_preset, load_preset
 
 PREFILL = 2_000
 """Random agent steps before a run learns."""

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from gramian.errors import UserError
-from gramian.files import output_folder
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,7 +106,7 @@ def check_file(file: Path, suffix: str = "") -> None:
     >>> check_file(Path("curves.pdf"), ".png")
     Traceback (most recent call last):
     ...
-    gramian.errors.UserError: cannot write 'curves.pdf': it is to be a picture; let its name end in .png
+    gramian.core.errors.UserError: cannot write 'curves.pdf': it is to be a picture; let its name end in .png
     """
     if file.exists() and not file.is_file():
         reason = "it is a folder" if file.is_dir() else "it is no ordinary file"

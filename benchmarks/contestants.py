@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.arms import parse_arm
-from gramian.deep.config import Config, RunSpec, Settings, load_preset
-from gramian.deep.games import Kind, find_game
+from gramian.core.games import Kind, find_game
+from gramian.deep.agent.arms import parse_arm
+from gramian.deep.training.config import Config, RunSpec, Settings, load_preset
 
 if TYPE_CHECKING:
     from gymnasium.spaces import Space
@@ -208,7 +208,7 @@ class StableBaselines:
 
 def _features_dim(work: Workload) -> int:
     """Width of the features: the preset's, or the network's own where it names none."""
-    from gramian.deep.trainer import FEATURES, NETWORKS
+    from gramian.deep.training.trainer import FEATURES, NETWORKS
 
     return work.settings.features_dim or FEATURES[NETWORKS[find_game(work.game).kind]]
 
@@ -292,7 +292,7 @@ class Ours:
     """A population of this package, its products rounded to bfloat16 where that is asked for."""
 
     def __init__(self, work: Workload, *, bf16: bool = False) -> None:
-        from gramian.deep.trainer import Trainer, make_environments
+        from gramian.deep.training.trainer import Trainer, make_environments
 
         config = replace(work.config, settings=replace(work.settings, bf16=bf16))
         self._prefill = config.settings.prefill_agent_steps
@@ -371,7 +371,7 @@ class Alone:
 
 def our_environments(work: Workload) -> Alone:
     """The package's environments alone."""
-    from gramian.deep.trainer import make_environments
+    from gramian.deep.training.trainer import make_environments
 
     environments = make_environments(work.config, device=work.device)
     environments.reset()
@@ -462,7 +462,7 @@ def beyond_peers(settings: Settings, kind: Kind) -> list[str]:
     >>> beyond_peers(load_preset("dopamine"), "atari")
     ['network dopamine', 'loss squared']
     """
-    from gramian.deep.trainer import NETWORKS
+    from gramian.deep.training.trainer import NETWORKS
 
     odd: dict[str, object] = {} if settings.network in ("auto", NETWORKS[kind]) else {"network": settings.network}
     odd |= {name: getattr(settings, name) for name, own in PEER_VALUES.items() if getattr(settings, name) != own}

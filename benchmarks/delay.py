@@ -1,7 +1,7 @@
 """What actors lose whose weights are some updates old.
 
 While the learner is at work this package's actors go on with weights that lack its newest update, at one step in four
-the two newest (`gramian.deep.pipeline`). Here runs of DQN differ in that alone. A *lag* is how many updates the weights
+the two newest (`engines.pipeline`). Here runs of DQN differ in that alone. A *lag* is how many updates the weights
 lack: 0 is the setting ``sequential``, 1 is the engine's own order, and with more the actors get weights that are so
 much older still. If an update more or less mattered, 64 would matter a great deal.
 
@@ -28,14 +28,14 @@ from torch import Tensor
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
 from benchmarks.dopamine import interval, present, shown, welch, write_csv
-from gramian.deep.arms import Arm
-from gramian.deep.commands import PRESET_FOR
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.games import find_game
-from gramian.deep.pipeline import HostPipeline
-from gramian.deep.trainer import Trainer, make_environments
-from gramian.errors import UserError
-from gramian.files import output_folder
+from gramian.cli.train import PRESET_FOR
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder
+from gramian.core.games import find_game
+from gramian.deep.agent.arms import Arm
+from gramian.deep.engines.pipeline import HostPipeline
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.trainer import Trainer, make_environments
 from gramian.report import reference
 
 OWN_LAG = 1

@@ -41,9 +41,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, new_picture
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
-from gramian.progress import counted
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.progress import counted
 from gramian.report import reference
 from gramian.report.statistics import Array
 from gramian.study.store import Study, read_study

@@ -30,9 +30,9 @@ from numpy.typing import NDArray
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
 from benchmarks.dopamine import present
 from benchmarks.starts import FRAME_SKIP, STICKY_PROBABILITY, memory
-from gramian.deep.environments.emulator import PIXELS, SCREEN, Console, rom
-from gramian.deep.games import find_game
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.deep.envs.emulator import PIXELS, SCREEN, Console, rom
 from gramian.report import reference
 
 LIBRARY = "libale_c.so"

@@ -18,8 +18,8 @@ import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 
 from benchmarks.command_line import Parser, whole
-from gramian.deep.environments import Environments
-from gramian.deep.games import find_game
+from gramian.core.games import find_game
+from gramian.deep.envs import Environments
 
 
 def rate(step: Callable[[int], object], steps: int, count: int) -> float:

@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.command_line import Parser, new_file
 from benchmarks.precision import CASES, Penalty
 from gramian import covariance_penalty, gram_penalty
-from gramian.files import output_folder, replace_text
+from gramian.core.files import output_folder, replace_text
 
 SAMPLES = (4, 32, 256)
 FEATURES = (2, 32, 512, 2048)

@@ -15,15 +15,15 @@ from benchmarks.command_line import check_file
 from benchmarks.contestants import Workload
 from benchmarks.side_by_side import Row, emulator_note, heading, spread, workload
 from benchmarks.workers import Measurement, Worker, say
-from gramian.cores import cores
-from gramian.deep.config import load_preset
-from gramian.deep.environments.population import make_engine
-from gramian.deep.games import find_game
-from gramian.deep.memory import available_bytes
-from gramian.deep.replay import bytes_needed
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
-from gramian.progress import counted, duration
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.games import find_game
+from gramian.core.progress import counted, duration
+from gramian.deep.envs.population import make_engine
+from gramian.deep.replay.device import bytes_needed
+from gramian.deep.training.config import load_preset
+from gramian.deep.training.memory import available_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,10 +13,10 @@ from itertools import pairwise
 import torch
 
 from benchmarks.command_line import Parser
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.heldout import HeldOut
-from gramian.deep.trainer import Trainer, make_environments
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.heldout import HeldOut
+from gramian.deep.training.trainer import Trainer, make_environments
 
 CASES = {"cartpole": "cartpole", "minatar/breakout": "minatar", "minatar/seaquest": "minatar", "pong": "author"}
 WARM_UP_AGENT_STEPS = 600

@@ -17,8 +17,8 @@ import numba
 import numpy as np
 
 from benchmarks.command_line import Parser, new_file
-from gramian.compiled import kernel
-from gramian.files import output_folder, replace_text
+from gramian.core.compiled import kernel
+from gramian.core.files import output_folder, replace_text
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm
 from gramian.linear.car import ACTIONS
 from gramian.linear.kernels import Floats, Integers, add_rank_one_reduced, learn, single_sample, transform

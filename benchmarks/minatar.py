@@ -11,9 +11,9 @@ from importlib import import_module
 import numpy as np
 
 from benchmarks.command_line import Parser, whole
-from gramian.deep.environments.minatar import MinAtarEngine
-from gramian.deep.environments.options import MinAtarOptions
-from gramian.deep.games import MINATAR_IDS
+from gramian.core.games import MINATAR_IDS
+from gramian.deep.envs.minatar import MinAtarEngine
+from gramian.deep.envs.options import MinAtarOptions
 
 OPTIONS = MinAtarOptions()
 

@@ -13,9 +13,9 @@ from gymnasium.spaces import Box, Discrete
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation, TimeLimit
 from numpy.typing import NDArray
 
-from gramian.deep.config import Settings
-from gramian.deep.environments.options import SCREEN_PIXELS, AtariOptions, MinAtarOptions
-from gramian.deep.games import Game, find_game
+from gramian.core.games import Game, find_game
+from gramian.deep.envs.options import SCREEN_PIXELS, AtariOptions, MinAtarOptions
+from gramian.deep.training.config import Settings
 
 Observation = NDArray[np.uint8]
 Env = gymnasium.Env[Observation, np.int64]

@@ -21,7 +21,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.command_line import Parser, new_file
 from gramian import covariance_penalty, gram_penalty, unbiased_gram_penalty
-from gramian.files import output_folder, replace_text
+from gramian.core.files import output_folder, replace_text
 
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "covariance": covariance_penalty,

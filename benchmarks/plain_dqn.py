@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import smooth_l1_loss
 
 from benchmarks.peer_games import Env, Observation
-from gramian.deep.config import Settings
+from gramian.deep.training.config import Settings
 
 
 class Scale(nn.Module):

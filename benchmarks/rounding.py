@@ -25,15 +25,15 @@ from torch import Tensor
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
 from benchmarks.dopamine import interval, present
-from gramian.deep.arms import parse_arm
-from gramian.deep.config import Config, Settings, load_preset, population
-from gramian.deep.games import Game, find_game
-from gramian.deep.heldout import held_out_states
-from gramian.deep.networks import forward
-from gramian.deep.streams import Stream
-from gramian.deep.trainer import Trainer, make_environments
-from gramian.errors import UserError
-from gramian.progress import counted
+from gramian.core.errors import UserError
+from gramian.core.games import Game, find_game
+from gramian.core.progress import counted
+from gramian.deep.agent.arms import parse_arm
+from gramian.deep.agent.networks import forward
+from gramian.deep.agent.streams import Stream
+from gramian.deep.training.config import Config, Settings, load_preset, population
+from gramian.deep.training.heldout import held_out_states
+from gramian.deep.training.trainer import Trainer, make_environments
 
 PRESET, KAPPA = "author", 0.1
 TARGET_PERIOD_UPDATES = 500

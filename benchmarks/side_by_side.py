@@ -15,12 +15,12 @@ import torch
 from benchmarks.contestants import CONTESTANTS, OURS, PEERS, Workload, beyond_peers, missing
 from benchmarks.peer_games import has_preprocessing
 from benchmarks.workers import Clock, Measurement, Worker, say
-from gramian.cores import cores
-from gramian.deep.config import load_preset
-from gramian.deep.games import Kind, find_game
-from gramian.deep.memory import available_bytes
-from gramian.errors import UserError
-from gramian.progress import counted
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.core.games import Kind, find_game
+from gramian.core.progress import counted
+from gramian.deep.training.config import load_preset
+from gramian.deep.training.memory import available_bytes
 
 PROCESS_BYTES = 600 << 20
 """What a process with torch takes, apart from its replay."""

@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
 from benchmarks.dopamine import interval, present, shown, welch
-from gramian.cores import cores
-from gramian.deep.environments.emulator import PIXELS, Console
-from gramian.deep.games import find_game
-from gramian.errors import UserError
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.deep.envs.emulator import PIXELS, Console
 from gramian.report import reference
 
 FRAME_SKIP, STICKY_PROBABILITY, MOST_AGENT_STEPS = 4, 0.25, 27_000

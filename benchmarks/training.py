@@ -25,10 +25,10 @@ from benchmarks.contestants import CONTESTANTS, ON_REQUEST
 from benchmarks.growth import grown, plot, scaling, steady
 from benchmarks.side_by_side import compare
 from benchmarks.workers import CLOCKS, say
-from gramian.deep.config import check_preset, load_preset
-from gramian.deep.games import Kind, find_game
-from gramian.errors import UserError, WorkFailed
-from gramian.files import output_folder, replace_text
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.files import output_folder, replace_text
+from gramian.core.games import Kind, find_game
+from gramian.deep.training.config import check_preset, load_preset
 
 PRESETS = {"atari": "author", "minatar": "minatar"}
 

@@ -22,14 +22,14 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.command_line import Parser, complain, new_file
-from gramian.deep.arms import parse_arm
-from gramian.deep.graphs import random_batch, record
-from gramian.deep.learner import Learner, LearnerConfig, update
-from gramian.deep.memory import memory_bill
-from gramian.deep.networks import NetworkSpec
-from gramian.deep.session import learner_bytes
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text
+from gramian.deep.agent.arms import parse_arm
+from gramian.deep.agent.learner import Learner, LearnerConfig, update
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.engines.graphs import random_batch, record
+from gramian.deep.training.memory import memory_bill
+from gramian.deep.training.session import learner_bytes
 
 KAPPA = 0.1
 SPEC = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)

@@ -40,9 +40,9 @@ from typing import NamedTuple
 
 from benchmarks.command_line import Parser, complain, new_file, whole
 from benchmarks.family import PROC, descendants, rss_of
-from gramian.errors import UserError, WorkFailed
-from gramian.files import files_below, output_folder
-from gramian.progress import counted
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.files import files_below, output_folder
+from gramian.core.progress import counted
 from gramian.study.attempts import attempts
 
 COLUMNS = (

@@ -24,7 +24,7 @@ from unittest.mock import patch
 
 from benchmarks.contestants import CONTESTANTS, Contestant, Part, Workload
 from benchmarks.family import cpu_seconds, rss_bytes
-from gramian.errors import WorkFailed
+from gramian.core.errors import WorkFailed
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Taken out of a process's environment, so that torch's default number of threads is its own."""

@@ -8,8 +8,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gramian.csv_tables import Row, read_rows
-from gramian.files import replace_text
+from gramian.core.csv_tables import Row, read_rows
+from gramian.core.files import replace_text
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "linear"

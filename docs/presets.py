@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from gramian.deep.config import preset_names
-from gramian.files import replace_text
+from gramian.core.files import replace_text
+from gramian.deep.training.config import preset_names
 
 TARGET = Path(__file__).parent / "tables" / "presets.md"
 LINE = re.compile(r"(?P<name>\w+) = (?P<value>\S+)\s+# (?P<source>.+)")

@@ -27,10 +27,10 @@ import scipy.stats
 from PIL import Image
 
 from benchmarks.dopamine import interval, read_later, read_runs, shown, told, welch
-from gramian.csv_tables import Row, read_rows
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
-from gramian.palette import CONTROL, kind_of, order_arms
+from gramian.core.csv_tables import Row, read_rows
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.palette import CONTROL, kind_of, order_arms
 from gramian.report import reference, statistics
 from gramian.report.analysis import Options, analyse, by_arm
 from gramian.report.control import mixture_words

@@ -18,9 +18,9 @@ from benchmarks import dopamine
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.side_by_side import differences, spread
 from docs.results import Row, filled, read
-from gramian.deep.games import Kind, find_game
-from gramian.errors import UserError
-from gramian.files import replace_text, replacing
+from gramian.core.errors import UserError
+from gramian.core.files import replace_text, replacing
+from gramian.core.games import Kind, find_game
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "speed"

@@ -9,7 +9,7 @@ import pytest
 
 from gramian import __version__, cli
 from gramian.cli import COMMANDS, Command, main
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 
 
 def test_version_and_help_exit_0_and_name_every_command(capsys):
@@ -129,7 +129,7 @@ def _without(package):
 
 def test_an_extra_that_is_missed_in_the_middle_of_the_work_is_named_too(monkeypatch, tmp_path, capsys):
     monkeypatch.setitem(sys.modules, "gymnasium.envs.classic_control.cartpole", None)
-    monkeypatch.delitem(sys.modules, "gramian.deep.environments.cartpole", raising=False)
+    monkeypatch.delitem(sys.modules, "gramian.deep.envs.cartpole", raising=False)
     assert main(["train", "--game", "cartpole", "--arm", "gram", "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err.endswith(
         "gramian: 'train' needs the package 'gymnasium', which is not installed; "

@@ -1,4 +1,4 @@
-from gramian.compiled import exact_kernel, kernel
+from gramian.core.compiled import exact_kernel, kernel
 
 
 @exact_kernel

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from gramian import cores
+from gramian.core import cores
 
 
 def group(root, **files):

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian.csv_tables import read_numbers, read_rows
-from gramian.errors import UserError
+from gramian.core.csv_tables import read_numbers, read_rows
+from gramian.core.errors import UserError
 
 TABLE = "game,arm,seed,final_score\npong,dqn,0,12.5\npong,gram,0,13.75\n"
 

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from gramian.cli import demo as commands
 from gramian.cli import main
-from gramian.demo import commands, differences, steps
+from gramian.core.files import locked
+from gramian.demo import differences, steps
 from gramian.demo.differences import Difference, Experiment, kept, paired
 from gramian.demo.sizes import Sizes
-from gramian.files import locked
 from gramian.study.attempts import attempts
 from gramian.study.plan import read_plan
 from gramian.study.spec import load_study

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text, replacing
 
 
 def test_replace_text_writes_the_whole_file_and_nothing_else(tmp_path):

@@ -1,4 +1,4 @@
-from gramian import host_memory
+from gramian.core import host_memory
 
 
 def test_the_container_s_limit_counts_less_what_is_used_but_not_its_file_cache(tmp_path):

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gramian.compiled import kernel
-from gramian.machine_code import FOLDERS_KEPT, cache_home, folder_in, sources_key
+from gramian.core.compiled import kernel
+from gramian.core.machine_code import FOLDERS_KEPT, cache_home, folder_in, sources_key
 
 PROGRAM = """
 import numpy as np
@@ -110,7 +110,7 @@ def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
 
 @pytest.mark.parametrize(("named", "found"), [("/somewhere", Path("/somewhere")), ("relative", None), ("", None)])
 def test_the_cache_folder_is_the_one_that_xdg_names_if_it_is_absolute(monkeypatch, named, found):
-    monkeypatch.setattr("gramian.machine_code._config.CACHE_DIR", "")
+    monkeypatch.setattr("gramian.core.machine_code._config.CACHE_DIR", "")
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("XDG_CACHE_HOME", named)
     monkeypatch.setenv("HOME", "/home/somebody")

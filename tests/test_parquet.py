@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian.errors import UserError
-from gramian.parquet import narrow, read_table, write_table
+from gramian.core.errors import UserError
+from gramian.core.parquet import narrow, read_table, write_table
 
 FLOATS = st.floats(width=64) | st.floats(width=32) | st.integers(-40_000, 40_000).map(float) | st.none()
 WHOLE = st.integers(-(2**63), 2**63 - 1) | st.integers(-200, 200) | st.none()

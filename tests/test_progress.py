@@ -1,4 +1,4 @@
-from gramian.progress import Progress
+from gramian.core.progress import Progress
 
 
 def test_without_a_terminal_lines_come_at_the_interval_and_at_the_end(capsys):

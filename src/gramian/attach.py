@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor, nn
 
-from gramian.errors import unknown
+from gramian.core.errors import unknown
 from gramian.penalties import (
     GramTerms,
     covariance_penalty,

@@ -150,7 +150,7 @@ def check_emulator() -> Finding:
     from ale_py import ALEInterface, LoggerMode
     from ale_py.roms import get_rom_path
 
-    from gramian.deep.games import GAMES
+    from gramian.core.games import GAMES
 
     ALEInterface.setLoggerMode(LoggerMode.Error)
     atari = [game.id for game in GAMES.values() if game.kind == "atari"]
@@ -175,9 +175,9 @@ def check_minatar() -> Finding:
         return _needs_lab()
     import numpy as np
 
-    from gramian.deep.environments.minatar import MinAtarEngine
-    from gramian.deep.environments.options import MinAtarOptions
-    from gramian.deep.games import MINATAR_IDS
+    from gramian.core.games import MINATAR_IDS
+    from gramian.deep.envs.minatar import MinAtarEngine
+    from gramian.deep.envs.options import MinAtarOptions
 
     for game in MINATAR_IDS:
         engine = MinAtarEngine(game, 1, MinAtarOptions())
@@ -198,7 +198,7 @@ def check_disk() -> Finding:
 
 def check_memory() -> Finding:
     """Memory that can still be taken."""
-    from gramian.deep.memory import available_bytes
+    from gramian.deep.training.memory import available_bytes
 
     free = available_bytes("cpu")
     shown = f"{free / 1e9:,.1f} GB free"
@@ -211,7 +211,7 @@ def check_memory() -> Finding:
 
 def check_threads() -> Finding:
     """Threads of torch: more than there are cores are slower than one."""
-    from gramian.cores import cores
+    from gramian.core.cores import cores
 
     usable = cores()
     asked = os.environ.get("OMP_NUM_THREADS")
@@ -261,7 +261,7 @@ def check_graphs() -> Finding:
         return Finding("skip", "no GPU: no update is replayed as a CUDA graph")
     if any(importlib.util.find_spec(module) is None for module in EXTRAS["lab"]):
         return _needs_lab()
-    difference = import_module("gramian.deep.graphs").compare(torch.device("cuda"))
+    difference = import_module("gramian.deep.engines.graphs").compare(torch.device("cuda"))
     shown = f"a graphed update differs from an eager one by {difference:.1e}"
     if not difference <= GRAPH_TOLERANCE:
         return Finding("wrong", shown, "update torch and the driver")

@@ -51,7 +51,7 @@ def test_the_cores_of_a_run_are_those_of_its_emulators(monkeypatch):
         given.append(threads)
         raise InterruptedError
 
-    monkeypatch.setattr("gramian.deep.trainer.make_environments", stop)
+    monkeypatch.setattr("gramian.deep.training.trainer.make_environments", stop)
     with pytest.raises(InterruptedError):
         Ours(tiny(game="pong", preset="author", cores=3))
     assert given == [3]

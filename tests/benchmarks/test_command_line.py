@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.command_line import Parser, check_file, check_folder, new_file, new_folder, new_picture
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 
 PROGRAMS = {
     "dopamine": (),

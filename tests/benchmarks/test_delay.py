@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from benchmarks import delay, dopamine
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.trainer import Trainer, make_environments
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.trainer import Trainer, make_environments
 from tests.benchmarks.refusals import refusal
 
 FEW = ["cartpole", "--seeds", "2", "--frames", "1000"]

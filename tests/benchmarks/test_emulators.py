@@ -13,7 +13,7 @@ pytest.importorskip("cv2")
 import ale_py
 
 from benchmarks import emulators
-from gramian.deep.environments.emulator import PIXELS, rom
+from gramian.deep.envs.emulator import PIXELS, rom
 from tests.benchmarks.refusals import refusal
 
 NAMES = {

@@ -10,13 +10,13 @@ pytest.importorskip("minatar")
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.peer_games import LifeIsEpisode, MinAtarRules, VectorOfOne, make_game
 from benchmarks.plain_dqn import PlainDQN, Sample
-from gramian.deep.arms import Arm
-from gramian.deep.batch import Batch
-from gramian.deep.environments import Environments
-from gramian.deep.environments.population import make_engine
-from gramian.deep.games import find_game
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec, forward
+from gramian.core.games import find_game
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec, forward
+from gramian.deep.envs import Environments
+from gramian.deep.envs.population import make_engine
 from tests.benchmarks.workloads import tiny
 
 ATARI = {"game": "breakout", "preset": "author"}

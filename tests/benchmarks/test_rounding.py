@@ -9,8 +9,8 @@ import torch
 pytest.importorskip("ale_py")
 
 from benchmarks import dopamine, rounding
-from gramian.deep.games import find_game
-from gramian.deep.heldout import held_out_states
+from gramian.core.games import find_game
+from gramian.deep.training.heldout import held_out_states
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("ale_py")
 
 from benchmarks import dopamine, starts
-from gramian.deep.environments.emulator import Console
+from gramian.deep.envs.emulator import Console
 from tests.benchmarks.refusals import refusal
 
 

@@ -13,9 +13,9 @@ pytest.importorskip("minatar")
 from benchmarks import contestants, growth, side_by_side, training, workers
 from benchmarks.contestants import Part, missing
 from benchmarks.workers import Worker, profiled
-from gramian.deep.config import load_preset
-from gramian.deep.environments.options import AtariOptions, EnvironmentOptions
-from gramian.errors import WorkFailed
+from gramian.core.errors import WorkFailed
+from gramian.deep.envs.options import AtariOptions, EnvironmentOptions
+from gramian.deep.training.config import load_preset
 from tests.benchmarks.workloads import tiny
 
 QUICK = ["--capacity", "64", "--seconds", "0.1", "--repeats", "2", "--warm-up", "0", "--calibration", "0.05"]

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks import watch
 from benchmarks.watch import Ticks
-from gramian.errors import WorkFailed
+from gramian.core.errors import WorkFailed
 from gramian.study.attempts import lock, record
 from tests.study.studies import environment, start, tiny
 

@@ -10,7 +10,7 @@ from gramian.claims import Tables, judge, load_ledger, page
 from gramian.claims.rules import Effect
 from gramian.claims.seeds import Scores
 from gramian.claims.tables import MissingRowsError
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.report import Options, build
 from gramian.representation import tables
 from gramian.representation.tables import Measure

@@ -10,7 +10,7 @@ import pytest
 from gramian.claims import Tables, judge, load_ledger, page
 from gramian.claims.rules import VERDICTS, Statements
 from gramian.cli import main
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 CLAIMS = {claim.id: claim for claim in load_ledger()}

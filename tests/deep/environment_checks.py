@@ -4,7 +4,7 @@ import copy
 
 import numpy as np
 
-from gramian.deep.environments import Environments
+from gramian.deep.envs import Environments
 
 FIELDS = ("frames", "started", "rewards", "terminated", "life_lost", "truncated")
 

@@ -4,15 +4,15 @@ from importlib import import_module
 
 import numpy as np
 
-from gramian.deep.environments.minatar_games.mersenne import ROW_SIZE
-from gramian.deep.environments.minatar_games.rows import CELLS, RAMPING
+from gramian.deep.envs.minatar_games.mersenne import ROW_SIZE
+from gramian.deep.envs.minatar_games.rows import CELLS, RAMPING
 
 
 class Copies:
     """``count`` copies of a game, played through its kernel alone."""
 
     def __init__(self, id_, count, sticky=0.0, ramping=True):
-        self.rules = import_module(f"gramian.deep.environments.minatar_games.{id_}")
+        self.rules = import_module(f"gramian.deep.envs.minatar_games.{id_}")
         self.count, self.sticky = count, sticky
         self.states = np.zeros((count, self.rules.SIZE), np.int64)
         self.states[:, RAMPING] = ramping

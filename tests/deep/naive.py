@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from gramian.deep.batch import Batch
+from gramian.deep.agent.batch import Batch
 
 ATARI = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]
 CONVOLUTIONS = {"nature": ATARI, "dopamine": ATARI, "minatar": [(16, 3, 1)], "mlp": []}

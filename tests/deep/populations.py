@@ -2,11 +2,11 @@
 
 import torch
 
-from gramian.deep.arms import Arm
-from gramian.deep.batch import Batch
-from gramian.deep.halves import Agenda
-from gramian.deep.learner import Learner
-from gramian.deep.networks import NetworkSpec
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.learner import Learner
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.engines.halves import Agenda
 
 SPECS = {
     "mlp": NetworkSpec("mlp", (5,), actions=3, features_dim=8),

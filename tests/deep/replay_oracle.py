@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gramian.deep.observations import ObservationSpec
+from gramian.deep.envs.observations import ObservationSpec
 
 GO_ON, LIFE_LOST, GAME_OVER, OUT_OF_TIME, LIFE_LOST_AND_OUT_OF_TIME = range(5)
 

@@ -3,8 +3,8 @@
 import hashlib
 from dataclasses import replace
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import Config, load_preset, population
 
 REPRODUCIBLE = ("episodes.csv", "metrics.csv", "representation.csv", "config.toml")
 

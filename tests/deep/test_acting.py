@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep import winograd
-from gramian.deep.acting import actors
-from gramian.deep.layout import Layout
-from gramian.deep.networks import NetworkSpec, forward, init
+from gramian.deep.agent.layout import Layout
+from gramian.deep.agent.networks import NetworkSpec, forward, init
+from gramian.deep.engines import winograd
+from gramian.deep.engines.acting import actors
 from tests.deep.populations import SPECS
 
 NETWORKS = {**SPECS, "normalised": replace(SPECS["minatar"], layer_norm=True)}

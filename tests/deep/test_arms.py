@@ -3,8 +3,8 @@ import pytest
 import torch
 from hypothesis import given
 
-from gramian.deep.arms import Arm, Arms, parse_arm
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.agent.arms import Arm, Arms, parse_arm
 from tests.deep.naive import naive_penalty
 from tests.deep.populations import CENTRABLE, EVERY_ARM
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep.arms import Arm
-from gramian.deep.halves import Agenda, Piece
-from gramian.deep.learner import Learner, LearnerConfig, update
-from gramian.deep.networks import NetworkSpec
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig, update
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.engines.halves import Agenda, Piece
 from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of, update_in_threads
 
 ATARI = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)

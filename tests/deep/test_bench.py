@@ -9,14 +9,15 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from gramian.cli import bench as bench_command
 from gramian.cli import main
-from gramian.cores import cores
-from gramian.deep import bench, bench_command
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.graphs import pick_execution
-from gramian.deep.session import place_replay
-from gramian.errors import UserError
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.deep.agent.arms import Arm
+from gramian.deep.engines.graphs import pick_execution
+from gramian.deep.training import bench
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.session import place_replay
 
 
 def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
@@ -157,7 +158,10 @@ def test_the_first_update_is_counted_from_the_start_of_the_process():
 
 @needs_proc
 def test_the_age_of_a_process_is_that_of_its_process_and_not_of_its_clock():
-    code = "import time; time.sleep(0.5); from gramian.deep.bench import _process_age_s as age; print(age(), age())"
+    code = (
+        "import time; time.sleep(0.5); from gramian.deep.training.bench import _process_age_s as age; "
+        "print(age(), age())"
+    )
     began = time.perf_counter()
     out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     first, second = map(float, out.split())
@@ -274,7 +278,7 @@ def test_a_cpu_executes_eagerly_and_in_no_other_way():
 
 
 def test_a_replay_that_does_not_fit_on_the_gpu_goes_to_the_host(monkeypatch):
-    monkeypatch.setattr("gramian.deep.session.available_bytes", lambda _: 100)
+    monkeypatch.setattr("gramian.deep.training.session.available_bytes", lambda _: 100)
     gpu = torch.device("cuda")
     assert place_replay("auto", gpu, 90) == gpu
     assert place_replay("auto", gpu, 91) == torch.device("cpu")

@@ -3,8 +3,8 @@ import json
 import pytest
 import torch
 
-from gramian.deep.checkpoint import Checkpoints, compress, decompress, latest_weights
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.training.checkpoint import Checkpoints, compress, decompress, latest_weights
 
 RUN = "pong-dqn-s0"
 
@@ -151,7 +151,7 @@ def test_a_failed_write_leaves_the_checkpoint_before(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gramian.deep.checkpoint.replace_text", full)
+    monkeypatch.setattr("gramian.deep.training.checkpoint.replace_text", full)
     with pytest.raises(OSError, match="No space left"):
         save(checkpoints, 20)
     assert Checkpoints(tmp_path, [RUN]).load().agent_steps == 10
@@ -166,7 +166,7 @@ def test_a_format_of_the_future_is_named(tmp_path):
 
 
 def test_compression_of_several_chunks_round_trips(monkeypatch):
-    monkeypatch.setattr("gramian.deep.checkpoint.CHUNK_BYTES", 1000)
+    monkeypatch.setattr("gramian.deep.training.checkpoint.CHUNK_BYTES", 1000)
     data = bytes(range(256)) * 50
     assert decompress(compress(data)) == data
     assert decompress(compress(b"")) == b""

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep import compiled_update
-from gramian.deep.arms import Arm
-from gramian.deep.backward import RunUpdate
-from gramian.deep.compiled_update import CompiledUpdate
-from gramian.deep.halves import HalvedUpdate
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.engines import compiled_update
+from gramian.deep.engines.backward import RunUpdate
+from gramian.deep.engines.compiled_update import CompiledUpdate
+from gramian.deep.engines.halves import HalvedUpdate
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 CONFIGS = {

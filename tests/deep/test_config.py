@@ -4,8 +4,10 @@ from importlib.resources import files
 
 import pytest
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import (
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import (
     Config,
     RunSpec,
     Settings,
@@ -15,9 +17,7 @@ from gramian.deep.config import (
     preset_names,
     settings_from,
 )
-from gramian.deep.games import find_game
-from gramian.deep.schedules import epsilon_at, updates_at
-from gramian.errors import UserError
+from gramian.deep.training.schedules import epsilon_at, updates_at
 
 
 @pytest.mark.parametrize("name", preset_names())

@@ -3,10 +3,10 @@ import math
 import pytest
 import torch
 
-from gramian.deep.arms import Arm
-from gramian.deep.batch import Batch
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec
 from tests.deep.naive import NaiveRun, own_part
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 

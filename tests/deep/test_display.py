@@ -1,8 +1,8 @@
 import pytest
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.display import Display
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.display import Display
 
 CONFIG = Config("smoke", load_preset("smoke"), population(["minatar/breakout"], [Arm("dqn")], [0]))
 

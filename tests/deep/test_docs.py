@@ -9,10 +9,10 @@ import pytest
 import tyro
 
 from gramian.cli import COMMANDS
-from gramian.deep.arms import Kind
-from gramian.deep.commands import TrainOptions
-from gramian.deep.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
-from gramian.deep.run_commands import EVALUATION_COLUMNS, EvaluateOptions
+from gramian.cli.evaluate import EVALUATION_COLUMNS, EvaluateOptions
+from gramian.cli.train import TrainOptions
+from gramian.deep.agent.arms import Kind
+from gramian.deep.training.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
 from gramian.study.listing import RunsOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")

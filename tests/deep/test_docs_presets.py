@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gramian.deep.config import preset_names
+from gramian.deep.training.config import preset_names
 
 DOCS = Path(__file__).parents[2] / "docs"
 

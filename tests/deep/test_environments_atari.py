@@ -17,11 +17,11 @@ from ale_py import roms
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments, atari, emulator
-from gramian.deep.games import PAPER_TITLES, find_game
-from gramian.deep.observations import FrameStack
-from gramian.deep.streams import Stream, bits
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import PAPER_TITLES, find_game
+from gramian.deep.agent.streams import Stream, bits
+from gramian.deep.envs import AtariOptions, EnvironmentOptions, Environments, atari, emulator
+from gramian.deep.envs.observations import FrameStack
 from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
 
 gymnasium.register_envs(ale_py)
@@ -401,7 +401,7 @@ def test_compiled_frames_are_the_same_frames(monkeypatch, here):
 def test_frames_are_compiled_where_that_is_wanted_and_numba_is_there(monkeypatch):
     assert isinstance(emulator.grey_picture(compiled=True), emulator.CompiledPicture)
     assert isinstance(emulator.grey_picture(compiled=False), emulator.GreyPicture)
-    monkeypatch.setitem(sys.modules, "gramian.deep.kernels.pictures", None)
+    monkeypatch.setitem(sys.modules, "gramian.deep.envs.pictures", None)
     assert isinstance(emulator.grey_picture(compiled=True), emulator.GreyPicture)
 
 
@@ -422,8 +422,8 @@ def test_an_emulator_ends_when_whoever_gives_the_orders_is_killed(tmp_path, pati
     program = f"""
 import os, signal
 import numpy as np
-from gramian.deep.environments import AtariOptions
-from gramian.deep.environments.atari import AtariEngine
+from gramian.deep.envs import AtariOptions
+from gramian.deep.envs.atari import AtariEngine
 engine = AtariEngine("pong", 2, AtariOptions(), 2, patience_s={patience_s})
 open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in engine._players.players))
 engine.start(np.arange(2), np.arange(2))

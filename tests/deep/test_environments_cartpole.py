@@ -2,10 +2,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from gramian.deep.environments import CartPoleOptions, EnvironmentOptions, Environments
-from gramian.deep.games import find_game
-from gramian.deep.streams import Stream, bits
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.deep.agent.streams import Stream, bits
+from gramian.deep.envs import CartPoleOptions, EnvironmentOptions, Environments
 from tests.deep.environment_checks import check_independence, check_restore, random_actions, snapshot
 
 CARTPOLE = find_game("cartpole")

@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from gramian.deep.environments import EnvironmentOptions, Environments, MinAtarOptions
-from gramian.deep.games import MINATAR_IDS, find_game
-from gramian.deep.streams import Stream, bits
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import MINATAR_IDS, find_game
+from gramian.deep.agent.streams import Stream, bits
+from gramian.deep.envs import EnvironmentOptions, Environments, MinAtarOptions
 from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
 from tests.deep.minatar_package import reference_game
 
@@ -102,7 +102,7 @@ def test_games_of_equal_observations_share_a_population():
 
 def test_playing_imports_no_drawing_library():
     code = (
-        "import sys; from gramian.deep.environments import Environments; from gramian.deep.games import find_game;"
+        "import sys; from gramian.deep.envs import Environments; from gramian.core.games import find_game;"
         "Environments([find_game('minatar/breakout')], [0]).reset();"
         "assert not {'matplotlib', 'seaborn', 'ale_py', 'minatar'} & set(sys.modules)"
     )

@@ -12,14 +12,14 @@ from PIL import Image
 from safetensors.torch import load_file, save_file
 
 from gramian.cli import main
-from gramian.deep.environments import AtariOptions, CartPoleOptions, EnvironmentOptions, MinAtarOptions, make_engine
-from gramian.deep.environments.atari import AtariEngine
-from gramian.deep.evaluation import evaluate
-from gramian.deep.games import PAPER_TITLES, find_game
-from gramian.deep.runs import load_run
-from gramian.deep.streams import Stream, bits
-from gramian.deep.video import CHANNEL_COLOURS, MINATAR_CELL, record
-from gramian.errors import UserError, WorkFailed
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.games import PAPER_TITLES, find_game
+from gramian.deep.agent.streams import Stream, bits
+from gramian.deep.envs import AtariOptions, CartPoleOptions, EnvironmentOptions, MinAtarOptions, make_engine
+from gramian.deep.envs.atari import AtariEngine
+from gramian.deep.runs.evaluation import evaluate
+from gramian.deep.runs.load import load_run
+from gramian.deep.runs.video import CHANNEL_COLOURS, MINATAR_CELL, record
 from tests.deep.trained import train_small
 
 
@@ -302,7 +302,7 @@ def test_a_full_disk_is_one_line_and_exit_code_1(copied, monkeypatch, capsys):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gramian.deep.run_commands.replace_text", full)
+    monkeypatch.setattr("gramian.cli.evaluate.replace_text", full)
     assert main(["evaluate", str(copied), "--episodes", "1"]) == 1
     captured = capsys.readouterr()
     assert "raw return: mean" in captured.out

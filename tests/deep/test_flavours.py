@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from gymnasium.wrappers import AtariPreprocessing
 
-from gramian.deep.environments import (
+from gramian.core.errors import UserError
+from gramian.core.games import PAPER_TITLES, find_game
+from gramian.deep.envs import (
     AtariOptions,
     EnvironmentOptions,
     Flavour,
@@ -12,8 +14,6 @@ from gramian.deep.environments import (
     make_engine,
     make_flavour_engine,
 )
-from gramian.deep.games import PAPER_TITLES, find_game
-from gramian.errors import UserError
 
 gymnasium.register_envs(ale_py)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from ale_py import roms
 
-from gramian.deep.games import GAMES, MINATAR_IDS, PAPER_TITLES, find_game
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import GAMES, MINATAR_IDS, PAPER_TITLES, find_game
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "atari49.csv"
 

@@ -10,7 +10,7 @@ from torch._dynamo.exc import FailOnRecompileLimitHit
 from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile
 
-from gramian.deep.graphs import compile_whole, compiler_options
+from gramian.deep.engines.graphs import compile_whole, compiler_options
 from tests.deep.test_learner_on_devices import DEVICES
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler")

@@ -4,7 +4,7 @@ from threading import Barrier, Event
 import pytest
 import torch
 
-from gramian.deep.halves import Agenda, Piece, one_thread
+from gramian.deep.engines.halves import Agenda, Piece, one_thread
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep.environments import CartPoleOptions, EnvironmentOptions, MinAtarOptions
-from gramian.deep.games import find_game
-from gramian.deep.heldout import HeldOut, held_out_states
-from gramian.deep.networks import forward
-from gramian.deep.session import train
-from gramian.deep.trainer import Trainer, make_environments
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.deep.agent.networks import forward
+from gramian.deep.envs import CartPoleOptions, EnvironmentOptions, MinAtarOptions
+from gramian.deep.training.heldout import HeldOut, held_out_states
+from gramian.deep.training.session import train
+from gramian.deep.training.trainer import Trainer, make_environments
 from gramian.representation import measures
 from tests.deep.sessions import fingerprint, small
 

@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from gramian.deep.layout import Layout
-from gramian.deep.networks import init
+from gramian.deep.agent.layout import Layout
+from gramian.deep.agent.networks import init
 from tests.deep.populations import SPECS
 
 

@@ -2,11 +2,11 @@ import pytest
 import torch
 from scipy.stats import chi2
 
-from gramian.deep.arms import Arm
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec, forward
-from gramian.deep.streams import Stream
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec, forward
+from gramian.deep.agent.streams import Stream
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 MLP = SPECS["mlp"]

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep.arms import Arm
-from gramian.deep.learner import Learner, LearnerConfig
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig
 from tests.deep.naive import NaiveRun, own_part
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 

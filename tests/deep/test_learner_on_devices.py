@@ -5,9 +5,9 @@ from functools import partial
 import pytest
 import torch
 
-from gramian.deep.arms import Arm
-from gramian.deep.batch import Batch
-from gramian.deep.learner import Learner, LearnerConfig, update
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

@@ -1,9 +1,9 @@
 import pytest
 import torch
 
-from gramian.deep import memory
-from gramian.deep.memory import available_bytes, memory_bill
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.training import memory
+from gramian.deep.training.memory import available_bytes, memory_bill
 
 
 def test_a_bill_that_fits_names_every_item(monkeypatch):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.deep.environments.minatar_games.mersenne import (
+from gramian.deep.envs.minatar_games.mersenne import (
     ROW_SIZE,
     draw_below,
     draw_uniform,

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gramian.deep.environments.minatar import MinAtarEngine
-from gramian.deep.environments.minatar_games import rows, seaquest
-from gramian.deep.environments.options import MinAtarOptions
-from gramian.deep.games import MINATAR_IDS
+from gramian.core.games import MINATAR_IDS
+from gramian.deep.envs.minatar import MinAtarEngine
+from gramian.deep.envs.minatar_games import rows, seaquest
+from gramian.deep.envs.options import MinAtarOptions
 from tests.deep.minatar_package import reference_game
 from tests.deep.minatar_players import Copies, Planner
 

@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from torch.nn import functional
 
-from gramian.deep.networks import (
+from gramian.core.errors import UserError
+from gramian.deep.agent.networks import (
     NetworkSpec,
     forward,
     forward_by_run,
@@ -15,7 +16,6 @@ from gramian.deep.networks import (
     parameter_shapes,
     population_conv2d,
 )
-from gramian.errors import UserError
 from tests.deep.naive import NaiveNetwork
 from tests.deep.populations import SPECS, batch_of
 

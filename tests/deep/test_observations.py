@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from gramian.deep.observations import FrameStack, ObservationSpec
+from gramian.deep.envs.observations import FrameStack, ObservationSpec
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from gramian.deep.optimiser import Adam
+from gramian.deep.agent.optimiser import Adam
 
 RATES = (0.1, 0.003, 0.0)
 

@@ -13,18 +13,18 @@ import numpy as np
 import pytest
 import torch
 
-from gramian.deep import pipeline
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.environments import Environments
-from gramian.deep.graphs import compare
-from gramian.deep.host_replay import HostReplay
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec
-from gramian.deep.observations import FrameStack, ObservationSpec
-from gramian.deep.pipeline import HostPipeline, Transition
-from gramian.deep.schedules import updates_at
-from gramian.deep.trainer import Trainer, make_environments
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.engines import pipeline
+from gramian.deep.engines.graphs import compare
+from gramian.deep.engines.pipeline import HostPipeline, Transition
+from gramian.deep.envs import Environments
+from gramian.deep.envs.observations import FrameStack, ObservationSpec
+from gramian.deep.replay.host import HostReplay
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.schedules import updates_at
+from gramian.deep.training.trainer import Trainer, make_environments
 
 GAMES = [("minatar/breakout", "minatar"), ("breakout", "author")]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

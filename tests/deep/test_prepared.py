@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from gramian.deep.layout import Layout
-from gramian.deep.networks import NetworkSpec, by_run, convolved, forward_run, init
-from gramian.deep.prepared import Prepared
+from gramian.deep.agent.layout import Layout
+from gramian.deep.agent.networks import NetworkSpec, by_run, convolved, forward_run, init
+from gramian.deep.engines.prepared import Prepared
 
 SIZES = {"nature": ((8, 4), (4, 2), (3, 1)), "dopamine": ((8, 4), (4, 2), (3, 1))}
 

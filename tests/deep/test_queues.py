@@ -8,14 +8,15 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.deep import pipeline, trainer
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.environments import Environments
-from gramian.deep.halves import one_thread
-from gramian.deep.learner import Learner
-from gramian.deep.replay import Replay
-from gramian.deep.trainer import Trainer
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner
+from gramian.deep.engines import pipeline
+from gramian.deep.engines.halves import one_thread
+from gramian.deep.envs import Environments
+from gramian.deep.replay.device import Replay
+from gramian.deep.training import trainer
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.trainer import Trainer
 
 CAPACITY = 100
 """Transitions in a replay."""

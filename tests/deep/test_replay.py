@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gramian.deep.host_replay import PIECE_BYTES, HostReplay
-from gramian.deep.observations import ObservationSpec
-from gramian.deep.replay import Replay, bytes_needed
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay.device import Replay, bytes_needed
+from gramian.deep.replay.host import PIECE_BYTES, HostReplay
 from tests.deep.replay_oracle import (
     GAME_OVER,
     GO_ON,

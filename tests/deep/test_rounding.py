@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch.nn import functional
 
-from gramian.deep import pipeline
-from gramian.deep.acting import actors
-from gramian.deep.arms import Arm
-from gramian.deep.halves import HalvedUpdate
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec, by_run, convolutions, forward
-from gramian.deep.rounding import RoundedUpdate, caution
-from gramian.deep.trainer import Trainer, make_environments
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec, by_run, convolutions, forward
+from gramian.deep.engines import pipeline
+from gramian.deep.engines.acting import actors
+from gramian.deep.engines.halves import HalvedUpdate
+from gramian.deep.engines.rounding import RoundedUpdate, caution
+from gramian.deep.training.trainer import Trainer, make_environments
 from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of, update_in_threads
 from tests.deep.test_pipeline import short, trained
 

@@ -11,12 +11,12 @@ from safetensors.torch import load_file, save_file
 
 import gramian.deep
 from gramian.cli import main
-from gramian.deep.arms import Arm
-from gramian.deep.listing import RunSummary, list_runs, table
-from gramian.deep.networks import forward
-from gramian.deep.runs import load_run
-from gramian.deep.trainer import Trainer, make_environments
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.networks import forward
+from gramian.deep.runs.listing import RunSummary, list_runs, table
+from gramian.deep.runs.load import load_run
+from gramian.deep.training.trainer import Trainer, make_environments
 from tests.deep.trained import small_config, train_small
 
 

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import gramian.__main__
-from gramian.deep import session
-from gramian.deep.arms import Arm
-from gramian.deep.logs import own_command, write_status
-from gramian.deep.session import pick_device, resume, train
-from gramian.deep.trainer import Trainer
-from gramian.errors import UserError, WorkFailed
-from gramian.files import locked
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.files import locked
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training import session
+from gramian.deep.training.logs import own_command, write_status
+from gramian.deep.training.session import pick_device, resume, train
+from gramian.deep.training.trainer import Trainer
 from tests.deep.sessions import fingerprint, small
 
 
@@ -273,7 +273,7 @@ def test_a_run_that_diverges_after_the_last_metrics_is_marked_too(tmp_path):
 
 
 def test_a_full_disk_stops_the_run_with_a_clear_line_and_keeps_the_last_checkpoint(undisturbed, tmp_path, monkeypatch):
-    from gramian.deep import checkpoint
+    from gramian.deep.training import checkpoint
 
     write = checkpoint.replace_bytes
 

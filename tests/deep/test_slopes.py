@@ -10,10 +10,10 @@ from functorch.compile import make_boxed_func
 from hypothesis import given, settings
 from torch._dynamo.backends.common import aot_autograd
 
-from gramian.deep import fused, slopes
-from gramian.deep.arms import Arm, Arms
-from gramian.deep.graphs import compile_whole
-from gramian.deep.learner import Learner, LearnerConfig, update
+from gramian.deep.agent import fused, slopes
+from gramian.deep.agent.arms import Arm, Arms
+from gramian.deep.agent.learner import Learner, LearnerConfig, update
+from gramian.deep.engines.graphs import compile_whole
 from tests.deep.populations import CENTRABLE, EVERY_ARM, SPECS, batch_of
 
 

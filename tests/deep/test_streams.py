@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.deep.streams import (
+from gramian.deep.agent.streams import (
     Stream,
     bits,
     integers,

@@ -1,9 +1,9 @@
 import pytest
 
 from gramian.cli import main
-from gramian.cores import cores
-from gramian.deep import commands
-from gramian.deep.session import train
+from gramian.cli import train as commands
+from gramian.core.cores import cores
+from gramian.deep.training.session import train
 from tests.deep.sessions import small
 
 

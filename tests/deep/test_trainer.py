@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, RunSpec, load_preset
-from gramian.deep.environments import Step
-from gramian.deep.games import find_game
-from gramian.deep.observations import ObservationSpec
-from gramian.deep.trainer import Trainer, make_environments
+from gramian.core.games import find_game
+from gramian.deep.agent.arms import Arm
+from gramian.deep.envs import Step
+from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.training.config import Config, RunSpec, load_preset
+from gramian.deep.training.trainer import Trainer, make_environments
 from tests.deep.sessions import small
 
 

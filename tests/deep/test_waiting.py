@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from gramian.cli import main
-from gramian.deep import trainer
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.environments import AtariOptions, EnvironmentOptions, Environments, emulator
-from gramian.deep.environments.atari import AtariEngine
-from gramian.deep.games import find_game
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.deep.agent.arms import Arm
+from gramian.deep.envs import AtariOptions, EnvironmentOptions, Environments, emulator
+from gramian.deep.envs.atari import AtariEngine
+from gramian.deep.training import trainer
+from gramian.deep.training.config import Config, load_preset, population
 from tests.deep.environment_checks import check_restore, play, random_actions
 
 ASLEEP, AWAKE = 1e-9, 60.0
@@ -195,7 +195,7 @@ def test_the_end_of_a_pipe_is_noticed_awake_and_asleep(patience_s):
 def test_ctrl_c_ends_a_wait_awake_and_asleep(patience_s):
     program = f"""
 import os
-from gramian.deep.environments.emulator import Waiter
+from gramian.deep.envs.emulator import Waiter
 out, into = os.pipe()
 waiter = Waiter([out], {patience_s}, cores_lost=lambda: 0)
 print("waiting", flush=True)

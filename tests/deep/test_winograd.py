@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from gramian.deep import winograd
-from gramian.deep.arms import Arm
-from gramian.deep.halves import HalvedUpdate
-from gramian.deep.learner import Learner, LearnerConfig
-from gramian.deep.networks import NetworkSpec
-from gramian.deep.rounding import RoundedUpdate
-from gramian.deep.winograd import Convolution, cells, filter_matrix, tiled
-from gramian.deep.winograd_update import WinogradUpdate
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.engines import winograd
+from gramian.deep.engines.halves import HalvedUpdate
+from gramian.deep.engines.rounding import RoundedUpdate
+from gramian.deep.engines.winograd import Convolution, cells, filter_matrix, tiled
+from gramian.deep.engines.winograd_update import WinogradUpdate
 from tests.deep.populations import EVERY_ARM, SPECS, alone_and_among_others, batch_of, update_in_threads
 
 SMALL = {

@@ -1,8 +1,8 @@
 """Small trained runs for the tests of what is done with a run afterwards."""
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, population, settings_from
-from gramian.deep.session import train
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import Config, population, settings_from
+from gramian.deep.training.session import train
 from tests.deep.sessions import small
 
 PLAIN = (Arm("dqn"),)

@@ -11,7 +11,7 @@ from PIL import Image
 
 from gramian.claims.seeds import Scores
 from gramian.claims.tables import Tables
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.study.store import write_import
 from tests.docs.pages import ROOT
 

@@ -12,13 +12,13 @@ from PIL import Image
 pytest.importorskip("gymnasium")
 
 from docs import speed
-from gramian.deep.arms import parse_arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.environments import make_engine
-from gramian.deep.replay import bytes_needed
-from gramian.deep.session import learner_bytes
-from gramian.deep.trainer import network_spec
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.agent.arms import parse_arm
+from gramian.deep.envs import make_engine
+from gramian.deep.replay.device import bytes_needed
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.session import learner_bytes
+from gramian.deep.training.trainer import network_spec
 from gramian.study.hardware import Hardware, divide
 from tests.docs.pages import ROOT
 

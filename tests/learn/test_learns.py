@@ -7,9 +7,9 @@ from statistics import mean
 
 import pytest
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import Config, load_preset, population
-from gramian.deep.session import train
+from gramian.deep.agent.arms import Arm
+from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.session import train
 
 
 def returns(folder: Path) -> dict[str, list[float]]:

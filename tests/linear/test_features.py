@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.linear.car import HIGH, LOW
 from gramian.linear.features import TileCoding, mean_absolute_correlation
 

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.linear.arms import Arm, initial_transform
 from gramian.linear.learner import Learner
 from tests.linear.oracle import DenseLearner

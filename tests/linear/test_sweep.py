@@ -4,7 +4,7 @@ import threading
 import numpy as np
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.linear.sweep import Cells, check_threads, run_cells
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gramian.errors import UserError
-from gramian.palette import order_arms
+from gramian.core.errors import UserError
+from gramian.core.palette import order_arms
 from gramian.report import statistics
 from gramian.report.analysis import Options, analyse
 from gramian.report.reference import dopamine_curve, paper_table, title
@@ -240,7 +240,7 @@ def test_options_out_of_range_are_refused(options, message):
 
 
 def test_game_names_of_the_package_have_the_titles_of_the_package():
-    games = pytest.importorskip("gramian.deep.games")
+    games = pytest.importorskip("gramian.core.games")
     assert {game.name: title(game.name) for game in games.GAMES.values()} == {
         game.name: game.title for game in games.GAMES.values()
     }

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from benchmarks.synthetic_study import write_analysis, write_study
-from gramian.errors import UserError
+from gramian.cli.report import ImportOptions, ReportOptions, import_command, report_command
+from gramian.core.errors import UserError
 from gramian.report import Options, build
-from gramian.report.commands import ImportOptions, ReportOptions, import_command, report_command
 from gramian.report.earlier import LIST
 from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks.synthetic_study import write_study
 from gramian.cli import main
-from gramian.errors import UserError
+from gramian.cli.report import ReportOptions, report_command
+from gramian.core.errors import UserError
 from gramian.report import Options, build
 from gramian.report.analysis import analyse
-from gramian.report.commands import ReportOptions, report_command
 from gramian.report.control import control_section
 from gramian.report.differences import differences
 from tests.report.studies import study

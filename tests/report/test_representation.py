@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.synthetic_study import write_study
 from gramian.cli import main
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.report import Options, build
 from gramian.report.representation import HEAT_CELLS, blocks, read_representation
 from gramian.representation.dynamics import GROWTH

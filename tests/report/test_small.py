@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks.synthetic_study import write_study
+from gramian.cli.report import ReportOptions, report_command
 from gramian.report import Options, build
-from gramian.report.commands import ReportOptions, report_command
 from tests.representation.analyses import write_report
 
 

@@ -11,10 +11,10 @@ import safetensors.torch
 import torch
 
 from gramian.cli import main
-from gramian.deep.evaluation import make_player
-from gramian.deep.runs import load_run
-from gramian.deep.session import train
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.runs.evaluation import make_player
+from gramian.deep.runs.load import load_run
+from gramian.deep.training.session import train
 from gramian.representation import analysis, measures, series
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.dynamics import GROWTH

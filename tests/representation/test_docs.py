@@ -8,7 +8,7 @@ import pytest
 import tyro
 
 from gramian.cli import COMMANDS
-from gramian.representation.commands import AnalyzeOptions, EvaluateOptions
+from gramian.cli.analyze import AnalyzeOptions, EvaluateOptions
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.streaming import MEASURES
 from gramian.representation.tables import FILES

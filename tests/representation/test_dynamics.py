@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 
 

@@ -5,8 +5,8 @@ import csv
 import pytest
 
 from gramian.cli import main
-from gramian.deep.arms import Arm
-from gramian.deep.environments import Flavour
+from gramian.deep.agent.arms import Arm
+from gramian.deep.envs import Flavour
 from gramian.representation.generalisation import FlavourGame, flavour_table, scores
 from tests.deep.trained import train_small
 

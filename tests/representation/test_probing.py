@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.representation import measures, probe
 
 

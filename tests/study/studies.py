@@ -53,7 +53,7 @@ HANG = """
 import contextlib, ctypes, pathlib, subprocess, sys, threading
 
 if "worker" in " ".join(sys.orig_argv):  # ours or Ray's, and none of Ray's other processes
-    from gramian.deep.trainer import Trainer
+    from gramian.deep.training.trainer import Trainer
     from gramian.study import work
 
     once = pathlib.Path({once!r})
@@ -108,7 +108,7 @@ SLOW = """
 import pathlib, sys, time
 
 if "worker" in " ".join(sys.orig_argv):
-    from gramian.deep.checkpoint import Checkpoints
+    from gramian.deep.training.checkpoint import Checkpoints
 
     save = Checkpoints.save
 

@@ -1,7 +1,7 @@
 import pytest
 
-from gramian.deep.session import train
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.training.session import train
 from gramian.study.bill import Measured, make_bill, makespan, run_size, stated
 from gramian.study.hardware import PROCESS_BYTES, USED_SHARE, Hardware, Share, divide
 from gramian.study.plan import to_mapping

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from gramian.cli import main
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
 from gramian.study import write_export
 from gramian.study.choosing import Tuning, evaluation_study

@@ -6,8 +6,8 @@ import time
 import pytest
 
 from gramian.cli import main
-from gramian.cores import cores
-from gramian.study import commands
+from gramian.cli import study as commands
+from gramian.core.cores import cores
 from gramian.study.attempts import attempts, is_locked
 from gramian.study.plan import PLAN, STUDY, read_plan
 from tests.study.studies import (

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from gramian.cli import main
-from gramian.errors import UserError
-from gramian.files import EXPORT, find_export, locked
+from gramian.core.errors import UserError
+from gramian.core.files import EXPORT, find_export, locked
 from gramian.report import Options, build
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.tables import read_correlation, read_curves, read_dynamics, read_measures

@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
 from gramian.study.horizon import first_frames
 from gramian.study.store import read_study

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gramian.cli import main
-from gramian.deep.listing import list_runs
+from gramian.deep.runs.listing import list_runs
 from gramian.study import write_export
 from gramian.study.listing import exported_runs
 from gramian.study.store import write_import

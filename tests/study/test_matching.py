@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gramian.cli import main
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.study.matching import feature_norms, match, matched_kappa
 from gramian.study.plan import POPULATIONS
 from gramian.study.whole import WholeStudy

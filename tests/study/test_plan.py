@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian.deep.arms import Arm
-from gramian.deep.config import population
-from gramian.deep.games import PAPER_TITLES
-from gramian.deep.runs import load_run
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import PAPER_TITLES
+from gramian.deep.agent.arms import Arm
+from gramian.deep.runs.load import load_run
+from gramian.deep.training.config import population
 from gramian.study.plan import PLAN, check_same, pack, read_plan, write_plan
 from gramian.study.spec import load_study, parse_study
 from gramian.study.store import read_planned, read_study

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.study.attempts import attempts, lock
 from gramian.study.hardware import Hardware
 from gramian.study.local import LocalExecutor, Worker, WorkerDied, worker_environments

@@ -1,8 +1,8 @@
 import pytest
 
-from gramian.deep.config import load_preset
-from gramian.deep.games import PAPER_TITLES
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import PAPER_TITLES
+from gramian.deep.training.config import load_preset
 from gramian.study.spec import load_study, parse_study, study_names
 from tests.study.studies import tiny
 

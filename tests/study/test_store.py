@@ -5,8 +5,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gramian.deep.games import GAMES
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.core.games import GAMES
 from gramian.study.names import game_name
 from gramian.study.parts import in_no_part
 from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_planned, read_study, write_import
@@ -59,7 +59,7 @@ def test_an_arm_is_read_as_the_command_line_writes_it(tmp_path, arm, kind, kappa
 
 
 def test_arms_agree_with_those_of_the_learner(tmp_path):
-    arms = pytest.importorskip("gramian.deep.arms")
+    arms = pytest.importorskip("gramian.deep.agent.arms")
     for at, text in enumerate(["dqn", "gram:1.0", "cross:0.5:uncentered", "dr3:0.1", "l2:2.0", "norm:1.5"]):
         arm = arms.parse_arm(text, 1.0)
         make_run(tmp_path / str(at), arm=str(arm))
@@ -137,9 +137,9 @@ def test_metrics_of_runs_with_different_columns_are_joined(tmp_path):
 
 
 def test_runs_of_a_real_training_are_read(tmp_path):
-    config = pytest.importorskip("gramian.deep.config")
-    logs = pytest.importorskip("gramian.deep.logs")
-    arms = pytest.importorskip("gramian.deep.arms")
+    config = pytest.importorskip("gramian.deep.training.config")
+    logs = pytest.importorskip("gramian.deep.training.logs")
+    arms = pytest.importorskip("gramian.deep.agent.arms")
     population = config.Config(
         "smoke", config.load_preset("smoke"), config.population(["minatar/breakout"], [arms.Arm("gram", 0.5)], [4])
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.study.attempts import attempts
 from gramian.study.local import LocalExecutor
 from gramian.study.plan import POPULATIONS, to_mapping

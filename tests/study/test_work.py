@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from gramian.deep.trainer import Trainer
+from gramian.deep.training.trainer import Trainer
 from gramian.study import work
 from gramian.study.attempts import attempts, is_locked, lock, record
 from gramian.study.plan import POPULATIONS, read_plan

@@ -11,7 +11,7 @@ from gramian.claims.number import count, shown
 from gramian.claims.quantities import Quantity
 from gramian.claims.rules import AWAITING_RUNS, HARDEST_FIRST, VERDICTS, Judgement, Rule, Verdict
 from gramian.claims.tables import MissingNumberError, MissingRowsError, MissingTableError, Tables
-from gramian.errors import UserError, unknown
+from gramian.core.errors import UserError, unknown
 
 QUANTITIES: dict[str, type[Any]] = {
     "column": quantities.Column,

@@ -80,7 +80,7 @@ def shown(value: float) -> str:
 def count(number: float, plural: str) -> str:
     """So many of something that has its plural for a name, as in the ledger's ``needs``.
 
-    `gramian.progress.counted` takes the singular, of which "processes" could not be made.
+    `gramian.core.progress.counted` takes the singular, of which "processes" could not be made.
 
     Examples
     --------

@@ -10,8 +10,8 @@ import scipy.stats
 
 from gramian.claims.number import Number
 from gramian.claims.tables import Tables
-from gramian.csv_tables import Row
-from gramian.errors import UserError, unknown
+from gramian.core.csv_tables import Row
+from gramian.core.errors import UserError, unknown
 from gramian.report import reference, statistics
 
 NORMAL_95 = 1.959964

@@ -16,8 +16,8 @@ from typing import Literal, Protocol
 from gramian.claims.number import Number, count, shown
 from gramian.claims.quantities import Quantity
 from gramian.claims.tables import MissingNumberError, MissingRowsError, Tables
-from gramian.csv_tables import Row
-from gramian.errors import UserError
+from gramian.core.csv_tables import Row
+from gramian.core.errors import UserError
 
 Verdict = Literal[
     "reproduced", "confounded", "undecided", "not reproduced", "false as stated", "not run in full", "not yet run",

@@ -12,8 +12,8 @@ import scipy.stats
 
 from gramian.claims.number import Number, count
 from gramian.claims.tables import MissingRowsError, Tables
-from gramian.csv_tables import Row
-from gramian.errors import UserError, unknown
+from gramian.core.csv_tables import Row
+from gramian.core.errors import UserError, unknown
 from gramian.report import statistics
 from gramian.report.statistics import Array, Interval, PairStatistic
 

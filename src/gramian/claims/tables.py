@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from gramian.csv_tables import Row, read_rows
-from gramian.errors import UserError
+from gramian.core.csv_tables import Row, read_rows
+from gramian.core.errors import UserError
 
 
 class MissingTableError(UserError):

@@ -21,13 +21,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gramian.deep.arms import Arm, parse_arm
-    from gramian.deep.config import Config, RunSpec, Settings, load_preset, population, preset_names, settings_from
-    from gramian.deep.evaluation import PlayedGame, evaluate
-    from gramian.deep.games import find_game
-    from gramian.deep.listing import RunSummary, list_runs
-    from gramian.deep.runs import Run, load_run
-    from gramian.deep.session import resume, train
+    from gramian.core.games import find_game
+    from gramian.deep.agent.arms import Arm, parse_arm
+    from gramian.deep.runs.evaluation import PlayedGame, evaluate
+    from gramian.deep.runs.listing import RunSummary, list_runs
+    from gramian.deep.runs.load import Run, load_run
+    from gramian.deep.training.config import (
+        Config,
+        RunSpec,
+        Settings,
+        load_preset,
+        population,
+        preset_names,
+        settings_from,
+    )
+    from gramian.deep.training.session import resume, train
 
 __all__ = [
     "Arm",
@@ -51,15 +59,23 @@ __all__ = [
 ]
 
 _HOME = {
-    "arms": ("Arm", "parse_arm"),
-    "config": ("Config", "RunSpec", "Settings", "load_preset", "population", "preset_names", "settings_from"),
-    "evaluation": ("PlayedGame", "evaluate"),
-    "games": ("find_game",),
-    "listing": ("RunSummary", "list_runs"),
-    "runs": ("Run", "load_run"),
-    "session": ("resume", "train"),
+    "deep.agent.arms": ("Arm", "parse_arm"),
+    "deep.training.config": (
+        "Config",
+        "RunSpec",
+        "Settings",
+        "load_preset",
+        "population",
+        "preset_names",
+        "settings_from",
+    ),
+    "deep.runs.evaluation": ("PlayedGame", "evaluate"),
+    "core.games": ("find_game",),
+    "deep.runs.listing": ("RunSummary", "list_runs"),
+    "deep.runs.load": ("Run", "load_run"),
+    "deep.training.session": ("resume", "train"),
 }
-_MODULES = {name: f"gramian.deep.{module}" for module, names in _HOME.items() for name in names}
+_MODULES = {name: f"gramian.{module}" for module, names in _HOME.items() for name in names}
 
 
 def __getattr__(name: str) -> object:

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.stats
 from numpy.typing import ArrayLike
 
-from gramian.files import replace_text
+from gramian.core.files import replace_text
 
 CONFIDENCE = 0.95
 FEWEST_DIGITS, MOST_DIGITS = 3, 9

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from gramian.core.errors import WorkFailed
 from gramian.demo.differences import Difference, Experiment, paired, short
 from gramian.demo.sizes import Sizes
-from gramian.errors import WorkFailed
 from gramian.linear import mountain_car, regression
 from gramian.linear.sweep import check_threads
 from gramian.report.reference import title as game_title

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.errors import UserError, unknown
+from gramian.core.errors import UserError, unknown
 from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats
 
 FORMS = {"plain": PLAIN, "reduced": REDUCED, "full": FULL}
@@ -39,7 +39,7 @@ class Arm:
     >>> Arm("reduced", "sinlge", 0.01)
     Traceback (most recent call last):
     ...
-    gramian.errors.UserError: unknown estimator 'sinlge'; did you mean 'single'?
+    gramian.core.errors.UserError: unknown estimator 'sinlge'; did you mean 'single'?
     """
 
     form: str

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import inlined_kernel, kernel
+from gramian.core.compiled import inlined_kernel, kernel
 from gramian.linear.copied import transform_copied
 from gramian.linear.exchangeable import open_classes
 from gramian.linear.features import action_value, active_tiles, with_action

@@ -11,7 +11,7 @@ Everything is added up as with all d² numbers, in the same order: results are t
 
 import numpy as np
 
-from gramian.compiled import exact_kernel, kernel
+from gramian.core.compiled import exact_kernel, kernel
 from gramian.linear.kernels import Floats, Integers, transform
 
 _LINE = 8  # numbers in a cache line

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gramian.compiled import kernel
+from gramian.core.compiled import kernel
 from gramian.linear.kernels import REDUCED, TWO_SAMPLE, Floats, dot_active, learn, transform
 
 NORM_CAP = 1e6

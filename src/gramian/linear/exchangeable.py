@@ -14,7 +14,7 @@ Class 0 holds the features that have not been seen; it has all d members at firs
 
 import math
 
-from gramian.compiled import kernel
+from gramian.core.compiled import kernel
 from gramian.linear.kernels import Floats, Integers
 
 

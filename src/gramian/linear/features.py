@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.compiled import inlined_kernel
-from gramian.errors import UserError
+from gramian.core.compiled import inlined_kernel
+from gramian.core.errors import UserError
 from gramian.linear.kernels import Floats, Integers
 
 

@@ -10,7 +10,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from PIL import Image
 
-from gramian.files import replacing
+from gramian.core.files import replacing
 
 __all__ = ["MARKERS", "STYLES", "plt", "save_figure"]
 

@@ -18,7 +18,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import kernel
+from gramian.core.compiled import kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_beta, initial_transform
 from gramian.linear.kernels import FULL, PLAIN, TWO_SAMPLE, Floats, Integers, dot_active, learn, transform
 

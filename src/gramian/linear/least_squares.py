@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.compiled import kernel
+from gramian.core.compiled import kernel
 from gramian.linear.kernels import (
     FULL,
     NONE,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.linear.kernels import Floats
 
 

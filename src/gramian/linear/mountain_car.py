@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import UserError, unknown
-from gramian.host_memory import available_host_bytes
+from gramian.core.errors import UserError, unknown
+from gramian.core.host_memory import available_host_bytes
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_lambdas, initial_transform
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
 from gramian.linear.copied import aligned_rows, initial_rows

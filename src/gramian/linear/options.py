@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramian.errors import UserError, unknown
+from gramian.core.errors import UserError, unknown
 from gramian.linear.arms import INITIALISATIONS, check_beta
 from gramian.linear.sweep import check_threads
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import UserError
-from gramian.host_memory import available_host_bytes
+from gramian.core.errors import UserError
+from gramian.core.host_memory import available_host_bytes
 from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_lambdas, initial_transform
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.least_squares import regression_block

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian import __version__
-from gramian.cores import cores
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
-from gramian.progress import Progress
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.progress import Progress
 
 Arrays = dict[str, NDArray[Any]]
 Job = Callable[[NDArray[np.bool_]], Arrays]
@@ -38,8 +38,8 @@ class Cells:
     >>> Cells(folder, {"seed": 1})
     Traceback (most recent call last):
     ...
-    gramian.errors.UserError: folder '...' holds results with seed 0, not 1; name another --out, or remove the folder
-    """
+    gramian.core.errors.UserError: folder '...' holds results with seed 0, not 1; name another --out, or remove the folder
+    """  # noqa: E501
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
         wanted = json.loads(json.dumps({"version": __version__, **configuration}))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from gramian.files import replace_text
+from gramian.core.files import replace_text
 
 Value = str | int | float | bool
 WIDTH = 80

@@ -13,8 +13,8 @@ import scipy.linalg
 import scipy.optimize
 import scipy.stats
 
-from gramian.errors import UserError
-from gramian.files import output_folder
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder
 from gramian.linear.arms import ESTIMATORS, check_lambda, initial_transform
 from gramian.linear.evaluation import NORM_CAP, evaluate_reduced
 from gramian.linear.kernels import Floats, add_rank_one_projected

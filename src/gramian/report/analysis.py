@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
-from gramian.errors import UserError, unknown
-from gramian.palette import CONTROL, order_arms
+from gramian.core.errors import UserError, unknown
+from gramian.core.palette import CONTROL, order_arms
 from gramian.report import reference, statistics
 from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
@@ -39,7 +39,7 @@ class Options:
     frames: int = 0
     """Look at the first so many frames of every run; 0 for all of them."""
     control: str = ""
-    """Arm that the others are compared with besides; `gramian.palette.CONTROL` where empty and the study has it."""
+    """Arm that the others are compared with besides; `core.palette.CONTROL` where empty and the study has it."""
 
     def __post_init__(self) -> None:
         if self.replicates < 100:

@@ -4,8 +4,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text, replacing
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
 from gramian.report.cautions import about_presets
 from gramian.report.control import control_section, equal_norm_section

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gramian.palette import kind_of
+from gramian.core.palette import kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences, difference_words, differences

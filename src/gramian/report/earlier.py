@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from gramian.files import replace_text
+from gramian.core.files import replace_text
 
 LIST = "report-files.json"
 """Names and SHA-256 of what a report has written beside its page."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gramian.palette import kind_of
+from gramian.core.palette import kind_of
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences
 from gramian.report.statistics import Array, Interval, learned, mean_over_runs, student_by_game

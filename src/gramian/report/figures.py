@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from gramian.files import output_folder, replacing
-from gramian.palette import Style, arm_styles, kind_of
-from gramian.progress import Progress, counted
+from gramian.core.files import output_folder, replacing
+from gramian.core.palette import Style, arm_styles, kind_of
+from gramian.core.progress import Progress, counted
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences

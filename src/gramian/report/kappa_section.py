@@ -3,7 +3,7 @@
 import math
 from html import escape
 
-from gramian.progress import counted
+from gramian.core.progress import counted
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.html import table

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import gramian
-from gramian.palette import arm_styles
-from gramian.progress import counted
+from gramian.core.palette import arm_styles
+from gramian.core.progress import counted
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges

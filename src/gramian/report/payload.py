@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramian.palette import Style, arm_styles, kind_of
+from gramian.core.palette import Style, arm_styles, kind_of
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.dynamics import LABELS, POINTS, Dynamics, Growths

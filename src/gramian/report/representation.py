@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian.errors import UserError
-from gramian.files import files_below
-from gramian.palette import order_arms
+from gramian.core.errors import UserError
+from gramian.core.files import files_below
+from gramian.core.palette import order_arms
 from gramian.report.statistics import Array
 from gramian.representation import series
 from gramian.representation.series import Line

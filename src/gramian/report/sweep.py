@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gramian.palette import kind_of
+from gramian.core.palette import kind_of
 from gramian.report import statistics
 from gramian.report.scores import FINISHED, Scores
 from gramian.report.statistics import Array, Interval

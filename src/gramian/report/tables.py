@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramian.progress import counted
+from gramian.core.progress import counted
 from gramian.report import reference, statistics
 from gramian.report.analysis import Analysis
 from gramian.report.statistics import CONFIDENCE, Array, Interval

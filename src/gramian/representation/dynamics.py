@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 
 DYNAMICS = ("feature_norm", "grad_norm_body", "feature_cross", "grad_norm_head", "feature_std", "td_error")
 """Columns of ``metrics.csv`` in the paper's figure, in its order."""

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.files import output_folder, replacing
-from gramian.palette import CONTROL, Style, arm_styles, kind_of, order_arms
+from gramian.core.files import output_folder, replacing
+from gramian.core.palette import CONTROL, Style, arm_styles, kind_of, order_arms
+from gramian.core.titles import title
 from gramian.representation import series
 from gramian.representation.dynamics import DYNAMICS, HELD_OUT
 from gramian.representation.seeds import means
@@ -27,7 +28,6 @@ from gramian.representation.tables import (
     read_dynamics,
     read_measures,
 )
-from gramian.titles import title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

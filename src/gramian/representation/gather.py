@@ -5,12 +5,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gramian.deep.evaluation import make_player
-from gramian.deep.playing import Players
-from gramian.deep.runs import Run
-from gramian.deep.streams import Stream, bits, integers, uniform
-from gramian.errors import UserError
-from gramian.progress import Progress
+from gramian.core.errors import UserError
+from gramian.core.progress import Progress
+from gramian.deep.agent.streams import Stream, bits, integers, uniform
+from gramian.deep.envs.playing import Players
+from gramian.deep.runs.evaluation import make_player
+from gramian.deep.runs.load import Run
 from gramian.representation.measures import THRESHOLDS
 from gramian.representation.streaming import FeatureStatistics
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gramian.deep.environments import EnvironmentOptions, Flavour, find_flavours
-from gramian.deep.evaluation import AT_ONCE, evaluate
-from gramian.deep.games import Game
-from gramian.deep.runs import Run
-from gramian.errors import UserError, unknown
-from gramian.files import output_folder, replace_text, replacing
-from gramian.palette import arm_label, order_arms
+from gramian.core.errors import UserError, unknown
+from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.games import Game
+from gramian.core.palette import arm_label, order_arms
+from gramian.deep.envs import EnvironmentOptions, Flavour, find_flavours
+from gramian.deep.runs.evaluation import AT_ONCE, evaluate
+from gramian.deep.runs.load import Run
 from gramian.representation.figures import DPI
 from gramian.representation.flavour_figure import flavour_figure
 from gramian.representation.seeds import Mean, mean, means
@@ -51,7 +51,7 @@ def parse_modes(text: str, game: Game) -> tuple[Flavour, ...]:
 
     Examples
     --------
-    >>> from gramian.deep.games import find_game
+    >>> from gramian.core.games import find_game
     >>> [str(flavour) for flavour in parse_modes("1:1,2:0", find_game("freeway"))]
     ['0:0', '1:1', '2:0']
     """

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gramian.errors import unknown
+from gramian.core.errors import unknown
 from gramian.representation.streaming import FeatureStatistics
 
 BATCH_SIZE = 1024

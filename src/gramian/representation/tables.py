@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.errors import UserError
-from gramian.files import replace_text
+from gramian.core.errors import UserError
+from gramian.core.files import replace_text
 
 
 class Measure(NamedTuple):
@@ -128,7 +128,7 @@ def check_curves(folder: Path, measures: Iterable[Measure], curves: Iterable[Poi
     >>> check_curves(Path("report"), [Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", 3.0)], [])
     Traceback (most recent call last):
     ...
-    gramian.errors.UserError: the analysis 'report' is not whole: run 'pong-dqn-s0' has no curve 'sparsity'; ...
+    gramian.core.errors.UserError: the analysis 'report' is not whole: run 'pong-dqn-s0' has no curve 'sparsity'; ...
     """
     there = {(row.run, row.curve) for row in curves}
     for run in dict.fromkeys(row.run for row in measures):
@@ -160,8 +160,8 @@ def is_analysis(folder: Path) -> bool:
     >>> is_analysis(folder)
     Traceback (most recent call last):
     ...
-    gramian.errors.UserError: the analysis '...' is not whole, missing: measures.csv, dynamics.csv, correlation; ...
-    """
+    gramian.core.errors.UserError: the analysis '...' is not whole, missing: measures.csv, dynamics.csv, correlation; ...
+    """  # noqa: E501
     parts = (*FILES, CORRELATION)
     missing = [name for name in parts if not has_table(folder / name)]
     if 0 < len(missing) < len(parts):
@@ -190,7 +190,7 @@ def pack(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
     """
     import polars as pl
 
-    from gramian.parquet import write_table
+    from gramian.core.parquet import write_table
 
     columns = list(FILES[path.name]._fields)
     write_table(path.with_suffix(PACKED), pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None))
@@ -244,8 +244,8 @@ def pack_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> Non
     """
     import polars as pl
 
-    from gramian.files import replacing
-    from gramian.parquet import write_table
+    from gramian.core.files import replacing
+    from gramian.core.parquet import write_table
 
     path = folder / f"{run}.npy"
     if matrix.dtype == np.float32 and np.array_equal(matrix, matrix.T, equal_nan=True):
@@ -258,7 +258,7 @@ def pack_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> Non
 
 def _whole(path: Path) -> NDArray[np.float32]:
     """The symmetric matrix whose upper triangle is in a Parquet file."""
-    from gramian.parquet import read_table
+    from gramian.core.parquet import read_table
 
     table = read_table(path)
     triangle = table.to_series(0).to_numpy() if table.width else np.zeros(0)
@@ -297,7 +297,7 @@ def _rows(path: Path, columns: Sequence[str]) -> Sequence[Sequence[Any]]:
 
 
 def _packed_rows(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    from gramian.parquet import read_table
+    from gramian.core.parquet import read_table
 
     table = read_table(path)
     if table.columns != list(columns):

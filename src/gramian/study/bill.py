@@ -5,12 +5,12 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gramian.deep.config import Config
-from gramian.deep.networks import parameter_shapes
-from gramian.deep.replay import bytes_needed
-from gramian.deep.session import LEARNER_COPIES
-from gramian.deep.trainer import make_environments, network_spec
-from gramian.progress import duration
+from gramian.core.progress import duration
+from gramian.deep.agent.networks import parameter_shapes
+from gramian.deep.replay.device import bytes_needed
+from gramian.deep.training.config import Config
+from gramian.deep.training.session import LEARNER_COPIES
+from gramian.deep.training.trainer import make_environments, network_spec
 from gramian.study.plan import Plan, Population
 
 SAVED_COPIES = 4
@@ -56,8 +56,8 @@ def run_size(config: Config) -> Size:
 
     Examples
     --------
-    >>> from gramian.deep.arms import Arm
-    >>> from gramian.deep.config import load_preset, population
+    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.deep.training.config import load_preset, population
     >>> size = run_size(Config("minatar", load_preset("minatar"), population(["minatar/breakout"], [Arm("dqn")], [0])))
     >>> round(size.replay_bytes / 1e6)
     41

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from gramian.errors import UserError, WorkFailed
-from gramian.files import EXPORT, locked, output_folder, plan_paths, replace_text
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.files import EXPORT, locked, output_folder, plan_paths, replace_text
 from gramian.representation import tables
 from gramian.representation.series import first_measured
 from gramian.study.heads import REST, write_head

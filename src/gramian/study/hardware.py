@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 
 USED_SHARE = 0.9
 """Share of the free memory that is given away: batches and activations need some too."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gramian.errors import UserError
-from gramian.files import EXPORT, files_below, replace_text
+from gramian.core.errors import UserError
+from gramian.core.files import EXPORT, files_below, replace_text
 
 FORMAT = 1
 TABLES = ("runs", "episodes", "metrics", "held_out")
@@ -59,7 +59,7 @@ def read_head(path: Path) -> dict[str, Any]:
     >>> read_head(path)
     Traceback (most recent call last):
     ...
-    gramian.errors.UserError: the export '...' is not whole, missing: runs.parquet; export the study again
+    gramian.core.errors.UserError: the export '...' is not whole, missing: runs.parquet; export the study again
     """
     try:
         head = json.loads(path.read_text(encoding="utf-8"))

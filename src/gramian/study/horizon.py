@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from gramian.errors import UserError
+from gramian.core.errors import UserError
 from gramian.study.store import Study
 
 

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from gramian.deep.config import settings_from
-from gramian.deep.games import find_game
-from gramian.deep.listing import RunSummary, list_runs, table
-from gramian.deep.logs import LAST_EPISODES
-from gramian.errors import UserError
-from gramian.files import EXPORT, files_below
+from gramian.core.errors import UserError
+from gramian.core.files import EXPORT, files_below
+from gramian.core.games import find_game
+from gramian.deep.runs.listing import RunSummary, list_runs, table
+from gramian.deep.training.config import settings_from
+from gramian.deep.training.logs import LAST_EPISODES
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gramian.deep.logs import own_command
-from gramian.errors import UserError
+from gramian.core.errors import UserError
+from gramian.deep.training.logs import own_command
 from gramian.study.hardware import Hardware
 from gramian.study.work import SAVING_S, Outcome, not_stopped
 

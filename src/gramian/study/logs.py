@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gramian.csv_tables import read_numbers
-from gramian.errors import UserError
-from gramian.files import EXPORT
+from gramian.core.csv_tables import read_numbers
+from gramian.core.errors import UserError
+from gramian.core.files import EXPORT
 from gramian.study.plan import POPULATIONS, Population
 from gramian.study.work import UNREADABLE, run_state
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from gramian.files import EXPORT
-from gramian.parquet import read_table, write_table
+from gramian.core.files import EXPORT
+from gramian.core.parquet import read_table, write_table
 from gramian.study.heads import SUFFIX, TABLES, check_file, damaged, read_head, write_head
 
 LOGS = TABLES[1:]

@@ -7,8 +7,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from gramian.errors import UserError
-from gramian.files import plan_paths
+from gramian.core.errors import UserError
+from gramian.core.files import plan_paths
 from gramian.study.names import game_name
 
 PART = "# This folder holds a part of it: "

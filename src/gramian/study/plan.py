@@ -12,10 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gramian.deep.config import Config, RunSpec, Settings, settings_from
-from gramian.deep.session import run_from
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text
+from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
+from gramian.deep.training.session import run_from
 from gramian.study.heads import check_exports
 from gramian.study.spec import StudySpec, part_options
 
@@ -67,7 +67,7 @@ class Plan:
         return self._by_id[identifier]
 
     def config(self, population: Population) -> Config:
-        """What `gramian.deep.session.train` needs to know of a population."""
+        """What `gramian.deep.training.session.train` needs to know of a population."""
         return Config(self.preset, self.settings, population.runs)
 
 
@@ -121,8 +121,8 @@ def pack(cells: Sequence[RunSpec], largest: int) -> list[tuple[RunSpec, ...]]:
 
     Examples
     --------
-    >>> from gramian.deep.arms import Arm
-    >>> from gramian.deep.config import population
+    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.deep.training.config import population
     >>> cells = population(["pong", "qbert", "hero"], [Arm("dqn")], [0, 1])
     >>> [[run.name for run in runs] for runs in pack(cells, 5)]
     [['pong-dqn-s0', 'pong-dqn-s1', 'qbert-dqn-s0', 'qbert-dqn-s1'], ['hero-dqn-s0', 'hero-dqn-s1']]

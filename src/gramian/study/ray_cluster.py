@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from gramian.deep.logs import own_command
-from gramian.errors import UserError, WorkFailed
+from gramian.core.errors import UserError, WorkFailed
+from gramian.deep.training.logs import own_command
 from gramian.study.hardware import Hardware
 from gramian.study.work import FUNCTIONS, SAVING_S, Outcome, not_stopped, perform
 

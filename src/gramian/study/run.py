@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from gramian.progress import Progress, counted
+from gramian.core.progress import Progress, counted
 from gramian.study.allotment import Allotment
 from gramian.study.attempts import attempts
 from gramian.study.plan import Plan, Population

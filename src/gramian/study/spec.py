@@ -19,11 +19,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gramian.deep.arms import Arm, parse_arm
-from gramian.deep.config import RunSpec, Settings, load_preset, settings_from
-from gramian.deep.games import find_game
-from gramian.errors import UserError, unknown
-from gramian.palette import kind_of
+from gramian.core.errors import UserError, unknown
+from gramian.core.games import find_game
+from gramian.core.palette import kind_of
+from gramian.deep.agent.arms import Arm, parse_arm
+from gramian.deep.training.config import RunSpec, Settings, load_preset, settings_from
 
 _STUDIES = files("gramian") / "studies"
 _ARM_KEYS = ("kind", "kappa", "kappas", "centered", "label", "games")
@@ -76,7 +76,7 @@ class StudySpec:
     title: str
     preset: str
     games: tuple[str, ...]
-    """As `gramian.deep.games` names them."""
+    """As `gramian.core.games` names them."""
     entries: tuple[StudyArm, ...]
     seeds: tuple[int, ...]
     settings: Settings = field(repr=False)

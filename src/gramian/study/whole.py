@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gramian.deep.config import RunSpec
-from gramian.errors import UserError
-from gramian.files import plan_paths
+from gramian.core.errors import UserError
+from gramian.core.files import plan_paths
+from gramian.deep.training.config import RunSpec
 from gramian.study.heads import check_exports
 from gramian.study.logs import ExportLogs, FolderLogs, State, open_logs
 from gramian.study.parts import in_no_part

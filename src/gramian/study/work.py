@@ -15,15 +15,15 @@ from typing import Any, Literal
 import safetensors.torch
 import torch
 
-from gramian.cores import cores
-from gramian.deep.checkpoint import compress
-from gramian.deep.config import Config
-from gramian.deep.logs import write_status
-from gramian.deep.memory import available_bytes
-from gramian.deep.session import POPULATION as BEGUN
-from gramian.deep.session import pick_device, resume, train
-from gramian.deep.trainer import Trainer, make_environments
-from gramian.errors import UserError, WorkFailed
+from gramian.core.cores import cores
+from gramian.core.errors import UserError, WorkFailed
+from gramian.deep.training.checkpoint import compress
+from gramian.deep.training.config import Config
+from gramian.deep.training.logs import write_status
+from gramian.deep.training.memory import available_bytes
+from gramian.deep.training.session import POPULATION as BEGUN
+from gramian.deep.training.session import pick_device, resume, train
+from gramian.deep.training.trainer import Trainer, make_environments
 from gramian.study.attempts import attempts, lock, log_path, record
 from gramian.study.plan import POPULATIONS, Plan, Population, from_mapping, read_plan
 from gramian.study.states import SETTLED
@@ -64,7 +64,7 @@ def perform(
     population
         Its name in the plan.
     emulator_threads
-        Processes that play Atari, as for `gramian.deep.trainer.make_environments`; they do not change any number.
+        Processes that play Atari, as for `training.trainer.make_environments`; they do not change any number.
     command
         What was called to run the study, for the runs' ``provenance.json``; this process's own where it is left away.
     stall_s

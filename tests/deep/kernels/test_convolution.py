@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from gramian.deep.kernels.convolution import convolve, convolve_back, find
+from gramian.deep.engines.kernels.convolution import convolve, convolve_back, find
 
 FILTERS, BATCH = 16, 5
 

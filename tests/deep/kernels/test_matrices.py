@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.deep.kernels.matrices import TILE, center, combine, dots, transpose
+from gramian.deep.engines.kernels.matrices import TILE, center, combine, dots, transpose
 
 SIZES = st.integers(1, 13)
 WIDTHS = st.sampled_from([1, 2, 7, 16, 33, TILE - 1, TILE, TILE + 5])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from gramian.deep import slopes
-from gramian.deep.kernels.penalties import KINDS, memory, penalise
+from gramian.deep.agent import slopes
+from gramian.deep.engines.kernels.penalties import KINDS, memory, penalise
 
 CASES = [(kind, centered) for kind in KINDS for centered in (True, False) if kind != "l2" or not centered]
 

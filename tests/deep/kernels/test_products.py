@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.deep.kernels import hidden
-from gramian.deep.kernels.products import multiply
+from gramian.deep.engines.kernels import hidden
+from gramian.deep.engines.kernels.products import multiply
 
 ANY_ROWS = st.integers(0, 30)
 

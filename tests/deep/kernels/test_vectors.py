@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numba.core.errors import TypingError
 
-from gramian.compiled import kernel
-from gramian.deep.kernels.vectors import (
+from gramian.core.compiled import kernel
+from gramian.deep.engines.kernels.vectors import (
     load8,
     load16,
     multiply_add,

@@ -1,0 +1,242 @@
+"""The command line: the only place where everything is wired.
+
+A command is a function of one frozen dataclass. The dataclass, read by tyro, is its options; the function does the
+work and returns the exit code. A command that must run where no extra is installed takes no options. Commands are
+imported when they are called, so that ``gramian --help`` needs neither torch nor any extra.
+
+Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 interrupted.
+"""
+
+import contextlib
+import errno
+import inspect
+import io
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import zip_longest
+from typing import get_type_hints
+
+from gramian import __version__
+from gramian.core.errors import UserError, WorkFailed, unknown
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Command:
+    """Where a command lives, what it is for and which extra it needs."""
+
+    summary: str
+    function: str
+    """``module:name`` of a function that takes one options dataclass, or nothing, and returns the exit code."""
+    extra: str = "lab"
+    """Empty where the base install suffices: the function takes no options, for there is nothing to parse them with."""
+    late: tuple[str, ...] = ()
+    """Modules that it imports when most of its work is done: that they are there is seen to first, unless its options
+    say ``--no-figures``."""
+
+
+COMMANDS: dict[str, Command] = {
+    "regression": Command(
+        "stochastic linear regression: the paper's pair and the controls", "gramian.linear.regression:command"
+    ),
+    "mountain-car": Command(
+        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
+    ),
+    "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
+    "claims": Command("judge the paper's claims by the tables in results/", "gramian.cli.claims:claims_command"),
+    "train": Command("train DQN with a penalty on its features", "gramian.cli.train:train_command"),
+    "evaluate": Command("let a trained run play", "gramian.cli.analyze:evaluate_command"),
+    "bench": Command("measure how fast a population trains here", "gramian.cli.bench:bench_command"),
+    "runs": Command("list the runs in a folder", "gramian.study.listing:runs_command"),
+    "analyze": Command(
+        "measure and compare the features of trained runs",
+        "gramian.cli.analyze:analyze_command",
+        late=("matplotlib",),
+    ),
+    "study plan": Command("pack a study's cells and show what they cost", "gramian.cli.study:plan_command"),
+    "study run": Command("do what is not done of a study", "gramian.cli.study:run_command"),
+    "study status": Command("show how a study stands", "gramian.cli.study:status_command"),
+    "study report": Command("write a study's report", "gramian.cli.report:report_command", late=("plotly",)),
+    "study import": Command("take over the table of somebody else's runs", "gramian.cli.report:import_command"),
+    "study export": Command(
+        "write a study's tables as a small folder without weights", "gramian.cli.report:export_command"
+    ),
+    "study match": Command("find the κ of equal feature norm", "gramian.cli.study:match_command"),
+    "study choose": Command("choose κ, and write the study that judges it", "gramian.cli.study:choose_command"),
+    "demo": Command(
+        "see it work: three experiments and a page in a few minutes",
+        "gramian.cli.demo:demo",
+        late=("matplotlib", "PIL", "plotly"),
+    ),
+    "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
+}
+
+REFUSALS = {
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EISDIR", "ENOTDIR", "EIO")
+    if hasattr(errno, name)
+}
+"""What a disk may answer in the middle of the work."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that has no Greek gets question marks, not a traceback
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        return _dispatch(arguments)
+    except UserError as error:
+        print(f"gramian: {error}", file=sys.stderr)
+        return 2
+    except WorkFailed as error:
+        print(f"gramian: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as error:
+        print(f"gramian: {str(error) or 'interrupted'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output, `head` say, has gone
+        sys.stderr.close()
+        return 0
+    except OSError as error:  # a full disk, say: what is on it is whole
+        if error.errno is None or error.errno not in REFUSALS:
+            raise
+        where = f"'{error.filename}': " if error.filename else ""
+        print(f"gramian: {where}{os.strerror(error.errno).lower()}", file=sys.stderr)
+        return 1
+
+
+def _dispatch(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(_usage())
+        return 0
+    if arguments[0] in ("-V", "--version", "version"):
+        print(f"gramian {__version__}")
+        return 0
+    name, *rest = arguments
+    group = [known for known in COMMANDS if known.startswith(f"{name} ")]
+    if group:
+        if not rest or rest[0] in ("-h", "--help", "help"):
+            print(_usage(group))
+            return 0
+        name, *rest = f"{name} {rest[0]}", *rest[1:]
+    if name not in COMMANDS:
+        choices = {known.partition(" ")[0] for known in COMMANDS}
+        raise unknown("command", name, group or choices)
+    if not COMMANDS[name].extra:
+        return _run_bare(name, rest)
+    with _naming_what_is_missing(name, COMMANDS[name].extra):
+        function = _load(COMMANDS[name])
+        options = _parse(function, rest, prog=f"gramian {name}")
+        for module in COMMANDS[name].late if getattr(options, "figures", True) else ():
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
+        return function(options)
+
+
+def _usage(names: Sequence[str] = ()) -> str:
+    lines = [
+        "usage: gramian COMMAND [OPTIONS]",
+        "",
+        "Decorrelated features in reinforcement learning, through the Gram matrix.",
+        "",
+    ]
+    if COMMANDS:
+        shown = names or list(COMMANDS)
+        width = max(map(len, shown))
+        lines += ["commands:", *(f"  {name:<{width}}  {COMMANDS[name].summary}" for name in shown), ""]
+    lines += [
+        "options:",
+        "  -h, --help     show this text; 'gramian COMMAND --help' shows its options",
+        "  -V, --version  show the version",
+    ]
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
+    """Say which extra brings a package that a command cannot import, whether at once or in the middle of its work."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing in ("", "gramian"):
+            raise
+        raise UserError(
+            f"'{name}' needs the package '{missing}', which is not installed; "
+            f"it comes with: pip install 'gramian[{extra}]'"
+        ) from error
+
+
+def _load(command: Command) -> Callable[..., int]:
+    if command.extra:
+        import_module("tyro")
+    module, _, attribute = command.function.partition(":")
+    function: Callable[..., int] = getattr(import_module(module), attribute)
+    return function
+
+
+def _run_bare(name: str, arguments: list[str]) -> int:
+    """Run a command that takes no options."""
+    function = _load(COMMANDS[name])
+    if arguments and arguments[0] in ("-h", "--help"):
+        print(f"usage: gramian {name}\n\n{inspect.getdoc(function)}")
+        raise SystemExit(0)
+    if arguments:
+        raise UserError(f"'{name}' takes no options; leave {' '.join(arguments)} away")
+    return function()
+
+
+def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
+    import tyro
+
+    for option, value in zip_longest(arguments, arguments[1:]):
+        # An empty path would silently be the folder one stands in.
+        if (option == "--out" and value == "") or option == "--out=":
+            raise UserError("--out is empty; name a folder, or '.' for this one")
+    hints = get_type_hints(function)
+    hints.pop("return", None)
+    (options,) = hints.values()
+    # Options whose defaults depend on other options (a preset) say so themselves.
+    default = options.defaults(arguments) if hasattr(options, "defaults") else None
+    complaint, shown = io.StringIO(), io.StringIO()
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(contextlib.redirect_stderr(complaint))
+            if os.environ.get("NO_COLOR"):  # which tyro does not know
+                stack.enter_context(contextlib.redirect_stdout(shown))
+            return tyro.cli(options, args=arguments, prog=prog, description=inspect.getdoc(function), default=default)
+    except SystemExit as leaving:
+        if leaving.code in (0, None):
+            print(_COLOURS.sub("", shown.getvalue()), end="")
+            raise
+        raise UserError(_one_line(complaint.getvalue())) from None
+
+
+def _one_line(box: str) -> str:
+    """Condense tyro's boxed complaint to its message and what would have been right.
+
+    The box is drawn in Unicode or, where the terminal has none, in ASCII; a rule of dashes parts its sections.
+    """
+    text = _COLOURS.sub("", box)
+    lines = [re.sub(r"^[╭╰│+|]\s?|\s*[╮╯│+|]$", "", line).strip() for line in text.splitlines()]
+    sections: list[list[str]] = [[]]
+    for line in lines[1:]:
+        if set(line) <= {"─", "-"}:
+            sections.append([])
+        else:
+            sections[-1].append(line)
+    message, *advice = [section for section in sections if section] or [lines]
+    condensed = " ".join(message).rstrip(".")
+    for heading, example, *_ in (section for section in advice if len(section) > 1):
+        if heading.startswith("Perhaps you meant"):
+            return f"{condensed}; did you mean {example.split()[0]}?"
+        if heading.startswith("Argument helptext"):
+            return f"{condensed}; expected {example}"
+    return condensed

@@ -1,0 +1,189 @@
+"""``gramian bench``."""
+
+import sys
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import torch
+import tyro
+
+from gramian.cli.train import PRESET_FOR, check_torch_threads
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.core.games import find_game
+from gramian.core.progress import counted
+from gramian.deep.agent.arms import parse_arm
+from gramian.deep.engines.graphs import Execution, compare, pick_execution
+from gramian.deep.envs import make_engine
+from gramian.deep.replay.device import bytes_needed
+from gramian.deep.training.bench import measure
+from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
+from gramian.deep.training.memory import memory_bill
+from gramian.deep.training.session import learner_bytes, pick_device, place_replay
+from gramian.deep.training.trainer import network_spec, patience, plays_itself
+
+TOLERANCE = 1e-5
+"""Largest relative difference that graphed and eager weights may have after ten updates."""
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """What to measure."""
+
+    game: tyro.conf.Positional[str] = "seaquest"
+    """As for 'gramian train'."""
+    runs: int = 1
+    """Size of the population."""
+    arm: str = "dqn"
+    """As for 'gramian train'."""
+    preset: str = ""
+    """The default goes with the game."""
+    envs_per_run: int = 1
+    """Environments of each run."""
+    replay_capacity: int = 10_000
+    """Transitions kept for each run."""
+    seconds: float = 10.0
+    """Of each measurement."""
+    device: str = "auto"
+    """cpu, cuda or auto."""
+    replay_device: str = "auto"
+    """As for 'gramian train': cpu, cuda, or auto for the learner's device if it fits there."""
+    execution: Execution | Literal["auto"] = "auto"
+    """How the work reaches a GPU; auto is compiled."""
+    tf32: bool | None = None
+    """Whether a GPU may round products to TF32; the default is the preset's."""
+    bf16: bool | None = None
+    """Whether a CPU may round Atari's products to bfloat16; the default is the preset's."""
+    sequential: bool | None = None
+    """Whether the actors wait for the learner; the default is the preset's."""
+    torch_threads: int = 1
+    """Threads of torch on the CPU."""
+    cores: int = 0
+    """Cores for Atari's emulators, a process each; 0 takes all. With 1 a single game beside a GPU is played in the
+    process that learns."""
+    patience_us: int | None = None
+    """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake; by default as in
+    training."""
+    check: bool = False
+    """Measure nothing: show that compiled and graphed updates give the weights of eager ones. Needs CUDA."""
+
+
+def bench_command(options: BenchOptions) -> int:
+    """Measure how fast a population trains here, and where the time of a step goes."""
+    device = pick_device(options.device)
+    if options.check:
+        return _check(device)
+    for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
+        if number < 1:
+            raise UserError(f"--{option} {number} is too small; give 1 or more")
+    for option, number in (("cores", options.cores), ("patience-us", options.patience_us or 0)):
+        if number < 0:
+            raise UserError(f"--{option} {number} is too small; give 0 or more")
+    if not 0 < options.seconds < 3600:
+        raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
+    torch.set_num_threads(check_torch_threads(options.torch_threads, cores()))
+    game = find_game(options.game)
+    preset = options.preset or PRESET_FOR[game.kind]
+    check_preset(preset, game.kind)
+    settings = _sized(load_preset(preset), options)
+    arm = parse_arm(options.arm, settings.kappa)
+    config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
+    execution = pick_execution(options.execution, device)
+    replay_device = _placed(config, device, options.replay_device)
+    patience_s = None if options.patience_us is None else options.patience_us / 1e6
+    if patience_s is None and plays_itself(config, options.cores, device):
+        waits = ", emulator in the learner's process"
+    else:
+        patience_s = patience(config, options.cores, device) if patience_s is None else patience_s
+        waits = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
+    rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
+    if device.type == "cpu" and game.kind == "atari" and settings.bf16:
+        rounding = ", bfloat16"
+    order = ", sequential" if settings.sequential else ""
+    print(
+        f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
+        f"on {device} ({execution}{rounding}{order}), replay on {replay_device}{waits}, torch {torch.__version__}"
+    )
+    speed = measure(
+        config,
+        options.seconds,
+        device=device,
+        replay_device=replay_device,
+        execution=execution,
+        threads=options.cores,
+        patience_s=patience_s,
+        report=lambda line: print(f"gramian: {line}", file=sys.stderr),
+    )
+    share = speed.agent_steps_per_second / speed.emulator_steps_per_second
+    print(f"whole loop          {speed.agent_steps_per_second:12,.0f} agent steps/s")
+    print(f"environments alone  {speed.emulator_steps_per_second:12,.0f} agent steps/s; the loop reaches {share:.0%}")
+    if speed.start_seconds:
+        pieces = ", ".join(f"{name} {value:.1f}" for name, value in speed.start_seconds.items())
+        print(
+            f"first update after  {sum(speed.start_seconds.values()):12.1f} s from the process's start, the prefill "
+            f"apart: {pieces}"
+        )
+    total = sum(speed.microseconds.values())
+    print("\npiece of a step     µs of the host     share")
+    for name, value in speed.microseconds.items():
+        print(f"{name:<18}{value:16.1f}{value / total:10.0%}")
+    if speed.device_microseconds:
+        print("\nwork of the GPU     µs, alone")
+        for name, value in speed.device_microseconds.items():
+            print(f"{name:<18}{value:11.1f}")
+    return 0
+
+
+def _sized(preset: Settings, options: BenchOptions) -> Settings:
+    """The preset with what the options change of it; a prefill that is too short for them is lengthened."""
+    least = preset.n_step * options.envs_per_run
+    if options.replay_capacity <= least:
+        raise UserError(
+            f"--replay-capacity {options.replay_capacity} is too small; give more than {least}, n_step for each "
+            "environment of a run"
+        )
+    return replace(
+        preset,
+        envs_per_run=options.envs_per_run,
+        replay_capacity=options.replay_capacity,
+        prefill_agent_steps=max(preset.prefill_agent_steps, least),
+        tf32=preset.tf32 if options.tf32 is None else options.tf32,
+        bf16=preset.bf16 if options.bf16 is None else options.bf16,
+        sequential=preset.sequential if options.sequential is None else options.sequential,
+    )
+
+
+def _placed(config: Config, device: torch.device, replay_device: str) -> torch.device:
+    """Where the replay lies. Refuses a population that does not fit, before anything of it is made."""
+    settings, runs = config.settings, len(config.runs)
+    engine = make_engine(config.runs[0].game, 1, settings.environment)
+    try:
+        network = network_spec(config, engine.observation, engine.actions)
+        replay_bytes = bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity)
+    finally:
+        engine.close()
+    place = place_replay(replay_device, device, replay_bytes)
+    needed: dict[torch.device, dict[str, int]] = {device: {}, place: {}}
+    needed[device]["learner"] = learner_bytes(network, runs, torch.float32)
+    needed[place]["replay"] = replay_bytes
+    for where, items in needed.items():
+        memory_bill(items, where, "lower --runs or --replay-capacity")
+    return place
+
+
+def _check(device: torch.device) -> int:
+    if device.type != "cuda":
+        reason = (
+            "and a CPU has none; choose --device cuda" if torch.cuda.is_available() else "and there is no CUDA here"
+        )
+        raise UserError(f"--check compares CUDA graphs with eager updates, {reason}")
+    code = 0
+    for execution in ("graphed", "compiled"):
+        difference = compare(device, updates=10, execution=execution)
+        fine = difference <= TOLERANCE
+        code |= not fine
+        print(
+            f"{execution:<9} against eager after 10 updates: largest relative difference of a parameter "
+            f"{difference:.1e}, {'within' if fine else 'MORE THAN'} {TOLERANCE:.0e}"
+        )
+    return code

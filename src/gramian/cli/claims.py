@@ -1,0 +1,41 @@
+"""``gramian claims``."""
+
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from gramian.claims.ledger import judge, load_ledger
+from gramian.claims.page import page
+from gramian.claims.rules import VERDICTS
+from gramian.claims.tables import Tables
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text
+
+
+@dataclass(frozen=True)
+class ClaimsOptions:
+    """Where the tables are, and where the page goes."""
+
+    results: Path = Path("results")
+    """Folder of the tables."""
+    out: Path = Path("docs/claims.md")
+    """The page."""
+
+
+def claims_command(options: ClaimsOptions) -> int:
+    """Judge every claim of the paper by the tables and write the page."""
+    if not options.results.is_dir():
+        raise UserError(f"there is no folder '{options.results}'; name the folder of the tables: --results FOLDER")
+    tables = Tables(options.results)
+    entries = [judge(claim, tables) for claim in load_ledger()]
+    output_folder(options.out.parent)
+    replace_text(options.out, page(entries))
+    counts = Counter(entry.verdict for entry in entries)
+    for entry in entries:
+        print(f"{entry.verdict:<15}  {entry.claim.title}")
+        for part, found in entry.elsewhere:
+            print(f"  {found.verdict:<15}  {part.setting}")
+    print(", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]))
+    print(f"page in {options.out}", file=sys.stderr)
+    return 0

@@ -1,0 +1,399 @@
+"""``gramian study plan``, ``run``, ``status``, ``match`` and ``choose``."""
+
+import math
+import signal
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Literal
+
+import tyro
+
+from gramian.cli.train import check_torch_threads
+from gramian.core.errors import UserError
+from gramian.core.files import EXPORT, output_folder, plan_paths, replace_text
+from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
+from gramian.study.choosing import MATCHED, evaluation_study
+from gramian.study.hardware import Hardware, Share, divide
+from gramian.study.heads import check_exports
+from gramian.study.local import LocalExecutor, local_hardware, worker_environments
+from gramian.study.matching import games_of, match
+from gramian.study.parts import PART, cells_text, in_no_part
+from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
+from gramian.study.run import Executor, run_study
+from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
+from gramian.study.status import reasons, survey, watch
+from gramian.study.whole import WholeStudy
+
+SHORTEST_STALL_MIN = 1.0
+"""Starting and compiling take some time too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where a study is trained, and how its cells are packed."""
+
+    study: tyro.conf.Positional[str]
+    """paper, controls, kappa, minatar, demo, smoke or another that the package ships, or your own .toml."""
+    games: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="GAME [GAME …]")] = None
+    """Only these of its games, for a study that is run in parts. Decided when the study is planned."""
+    seeds: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="SEED [SEED …]")] = None
+    """Only these of its seeds. Decided when the study is planned."""
+    executor: Literal["local", "ray"] = "local"
+    """Processes of this machine, or a Ray cluster (extra 'ray')."""
+    ray_address: str = ""
+    """host:port of a Ray cluster; where it is left away, one that runs here is taken, or else one is started."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """What the learners run on; decided when the study is planned."""
+    workers: int = 0
+    """Populations that are trained at the same time; 0 takes one for each GPU or core, as far as memory goes."""
+    population: int = 0
+    """Most runs of a population; 0 takes what fits into the memory. Decided when the study is planned."""
+    torch_threads: int = 0
+    """Threads of torch for each population on the CPU, 1 where it is 0. Decided when the study is planned."""
+    checkpoint_replay: bool = True
+    """Save the replay, so that a resumed run is the one that was never interrupted. Decided with the plan."""
+    rate: float = 0.0
+    """Agent steps a second of a population, for the bill; 0 measures it."""
+    measure_s: float = 3.0
+    """Seconds to measure the rate of each kind of population."""
+    stall_min: float = 30.0
+    """Minutes without a step after which a process that trains is taken for hung, and killed; 0 for never."""
+
+    def __post_init__(self) -> None:
+        for name in ("games", "seeds"):
+            if getattr(self, name) == ():
+                raise UserError(f"--{name} is empty; name some of the study's {name}, or leave it away for all")
+        for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
+        if 0 < self.stall_min < SHORTEST_STALL_MIN:
+            raise UserError(
+                f"--stall-min is {self.stall_min}; it must be {SHORTEST_STALL_MIN:g} or more, or 0 for never"
+            )
+        if self.measure_s <= 0:
+            raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
+        if self.ray_address and self.executor != "ray":
+            raise UserError("--ray-address is for --executor ray; add it, or leave the address away")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Placement):
+    """What to plan, and for which hardware."""
+
+    out: Path | None = None
+    """Folder to write the plan to; where it is left away, it is only shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(Placement):
+    """What to run, and on which hardware."""
+
+    out: Path
+    """Folder of the study, on a path that all nodes see; where there is one already, the run goes on with it."""
+    retries: int = 2
+    """How often a population that failed, hung or was killed is taken up again."""
+    within_min: float = 0.0
+    """Minutes after which all that is being trained is saved, and the study ends. Where not all can be finished by
+    then, at the rate of the last two minutes, some of it is stopped before, so that the rest is. 0 for no such end."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("retries", "within_min"):
+            if not getattr(self, name) >= 0:
+                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusOptions:
+    """Which study to look at."""
+
+    folder: tyro.conf.Positional[Path]
+    """The one that was given as --out, or one with the parts of a study in it."""
+    once: bool = False
+    """Show it once, as text, and end; so it is where the output is no terminal."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchOptions:
+    """Which arm the others are matched to."""
+
+    folder: tyro.conf.Positional[Path]
+    """A study with a grid of κ for each penalty, or the folder above the parts of one."""
+    arm: str
+    """KIND[:KAPPA][:uncentered], one of the study's arms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseOptions:
+    """Which studies tuned κ, and where the study that judges their choices is written to."""
+
+    folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER …]")]
+    """Studies with a grid of κ for each penalty and games in [evaluation]; of one in parts, the folder above them."""
+    out: Path
+    """File to write the study to: .toml."""
+    title: str = ""
+    """Of the study."""
+    frames: int = 0
+    """Of a run; those of the tuning studies where it is 0."""
+    matched: str = MATCHED
+    """Penalty that is also judged at the κ of gram's mean feature norm; none where empty."""
+    decor: bool = True
+    """Add decor, which is the same number as gram, at its κ."""
+    also: tuple[str, ...] = ()
+    """Further arms for all games: KIND[:KAPPA][:uncentered]."""
+
+    def __post_init__(self) -> None:
+        if not self.folders:
+            raise UserError("no study to choose from; name at least one folder")
+        if self.out.suffix != ".toml":
+            raise UserError(f"--out is '{self.out}'; it must be the name of a .toml file")
+        if self.frames < 0:
+            raise UserError(f"--frames is {self.frames}; it must be 0 or more")
+
+
+def plan_command(options: PlanOptions) -> int:
+    """Show what a study costs and how its cells are packed; write the plan where --out is given."""
+    text, spec = _read(options)
+    made = options.out is not None and (options.out / PLAN).exists()
+    plan, hardware, share = _plan(options, spec, options.out if made else None)
+    executor = _executor(options, hardware, share, plan, retries=0)
+    try:
+        _print_bill(options, plan, hardware, share, executor)
+    finally:
+        executor.close()
+    if spec.evaluation is not None:
+        kept = spec.evaluation
+        print(f"evaluation  kept apart: {len(kept.games)} games, seeds {', '.join(map(str, kept.seeds))}")
+    print()
+    for population in plan.populations:
+        print(f"{population.id}  {len(population.runs)} runs: {', '.join(run.name for run in population.runs)}")
+    if options.out is not None and not made:
+        write_plan(options.out, plan, text)
+        print(f"plan in {options.out}", file=sys.stderr)
+    return 0
+
+
+def run_command(options: RunOptions) -> int:
+    """Do what is not done of a study: games × arms × seeds."""
+    ends = time.monotonic() + 60 * options.within_min if options.within_min else math.inf
+    text, spec = _read(options)
+    if (options.out / EXPORT).exists():
+        raise UserError(
+            f"'{options.out}' is an export of a study, which has no weights to go on with; name another folder"
+        )
+    made = (options.out / PLAN).exists()
+    plan, hardware, share = _plan(options, spec, options.out if made else None)
+    executor = _executor(options, hardware, share, plan, options.retries)
+    folder = options.out.resolve()
+    before = signal.signal(signal.SIGTERM, _interrupt)  # as a job's time limit sends it: wait for what is being saved
+    try:
+        if not made:
+            _print_bill(options, plan, hardware, share, executor)
+            plan = _settle(folder, plan, text, spec)
+        undone = run_study(folder, plan, executor, ends)
+    except KeyboardInterrupt:
+        print("stopping; what is being trained is saved, and the same command goes on from there", file=sys.stderr)
+        raise
+    finally:
+        executor.close()
+        signal.signal(signal.SIGTERM, before)
+    statuses = survey(folder, plan)
+    for line in reasons(statuses):
+        print(line, file=sys.stderr)
+    endings = {
+        "failed": "failed; the same command tries them again",
+        "stopped": f"would not have ended within {options.within_min:g} min and are stopped; "
+        "the same command goes on with them",
+        "busy": "are not done: another process is at work on them",
+    }
+    for state, ending in endings.items():
+        if cells := sum(len(plan.population(one.population).runs) for one in undone if one.state == state):
+            print(f"{cells} of {plan.cells} cells {ending}", file=sys.stderr)
+    if undone:
+        return 1
+    diverged = sum(cell.state == "diverged" for status in statuses for cell in status.cells)
+    ended = (
+        f"{plan.cells - diverged} cells done, {diverged} diverged" if diverged else f"all {plan.cells} cells are done"
+    )
+    print(f"study in {options.out}: {ended}", file=sys.stderr)
+    return 0
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(f"stopped by {signal.Signals(number).name}")
+
+
+def status_command(options: StatusOptions) -> int:
+    """Show how a study stands, or the parts of one in the folders below."""
+    check_exports(options.folder)
+    folders = [path.parent for path in plan_paths(options.folder)] or [options.folder]
+    watch({folder: read_plan(folder) for folder in folders}, once=options.once, left=in_no_part(options.folder))
+    return 0
+
+
+def match_command(options: MatchOptions) -> int:
+    """Show at which κ each penalty leaves features of the same mean norm as an arm does.
+
+    The norm is the mean ‖φ‖ over the last quarter of training, a geometric mean over games and seeds; then in every
+    game by itself. Between two κ of the grid it is interpolated, linearly in log κ and log norm.
+    """
+    study = WholeStudy(options.folder)
+    if study.left:
+        print(f"in no part of the study: {cells_text(study.left)}", file=sys.stderr)
+    print("mean feature norm: mean over the last quarter of training, geometric mean over runs")
+    _print_matches(study, options.arm, "all games", None)
+    if len(games := games_of(study, options.arm)) > 1:
+        for game in games:
+            _print_matches(study, options.arm, game, [game])
+    return 0
+
+
+def _print_matches(study: WholeStudy, arm: str, where: str, games: list[str] | None) -> None:
+    """The norm of an arm in some games, and a line for each penalty."""
+    norm, matches = match(study, arm, games)
+    print(f"{where}: {arm} {norm:.4g}")
+    for found in matches:
+        kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
+        nearest = f"nearest {found.nearest_norm:.4g} at kappa {found.nearest_kappa:g}"
+        reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
+        print(f"  {found.penalty:<23} {kappa:<28} {reach}, {nearest}")
+
+
+def choose_command(options: ChooseOptions) -> int:
+    """Choose the κ of every penalty, and write the study that judges the choice on the games kept for it."""
+    made = evaluation_study(
+        options.folders,
+        title=options.title,
+        frames=options.frames,
+        matched=options.matched,
+        decor=options.decor,
+        also=options.also,
+    )
+    cells = len(parse_study(made.text, "what was chosen").cells)
+    output_folder(options.out.absolute().parent)
+    replace_text(options.out, made.text)
+    print("\n".join(made.remarks))
+    print(f"{cells} cells in {options.out}", file=sys.stderr)
+    return 0
+
+
+def _read(options: Placement) -> tuple[str, StudySpec]:
+    text, base = read_study_text(options.study)
+    whole = parse_study(text, f"study '{options.study}'", base)
+    spec = whole.part(options.games or (), options.seeds or ())
+    if which := part_options(spec, whole):
+        text = f"{PART}{which}\n{text}"
+    return text, spec
+
+
+def _plan(options: Placement, spec: StudySpec, folder: Path | None) -> tuple[Plan, Hardware, Share]:
+    """The plan in ``folder``, or a new one, with the hardware and its division."""
+    if folder is not None:
+        plan = read_plan(folder)
+        check_same(folder, plan, spec)
+        _check_decided(options, plan, folder)
+        largest = max(len(population.runs) * _run_bytes(plan, population) for population in _kinds(plan))
+        hardware = _hardware(options, plan.device)
+        return plan, hardware, divide(hardware, largest, options.workers, 1)
+    choices = {"torch_threads": options.torch_threads or 1, "checkpoint_replay": options.checkpoint_replay}
+    # one run each: what a run of every game needs, before it is known how many fit together
+    single = make_plan(spec, largest=1, device="cpu", **choices)  # type: ignore[arg-type]
+    hardware = _hardware(options, options.device)
+    if options.executor == "local":  # Ray looks for a node with so many cores
+        check_torch_threads(options.torch_threads or 1, hardware.cores)
+    needed = max(_run_bytes(single, population) for population in _kinds(single))
+    share = divide(hardware, needed, options.workers, options.population)
+    plan = make_plan(spec, largest=share.largest, device=hardware.device, at_once=share.at_once, **choices)  # type: ignore[arg-type]
+    return plan, hardware, share
+
+
+def _settle(folder: Path, plan: Plan, text: str, spec: StudySpec) -> Plan:
+    """Write the plan, or take the one that another process has written meanwhile."""
+    try:
+        write_plan(folder, plan, text)
+    except UserError:
+        if not (folder / PLAN).exists():
+            raise
+        plan = read_plan(folder)
+        check_same(folder, plan, spec)
+    return plan
+
+
+def _check_decided(options: Placement, plan: Plan, folder: Path) -> None:
+    """Options that decide the numbers cannot change once there is a plan."""
+    largest = max(len(population.runs) for population in plan.populations)
+    changed = {
+        f"--device {options.device}": options.device not in ("auto", plan.device),
+        f"--population {options.population}": 0 < options.population < largest,
+        f"--torch-threads {options.torch_threads}": options.torch_threads not in (0, plan.torch_threads),
+        "--no-checkpoint-replay": plan.checkpoint_replay and not options.checkpoint_replay,
+    }
+    for option, differs in changed.items():
+        if differs:
+            raise UserError(f"the plan in '{folder}' was made without {option}; leave it away, or name another folder")
+
+
+def _kinds(plan: Plan) -> list[Population]:
+    """The largest population of each kind."""
+    kinds: dict[str, Population] = {}
+    for population in sorted(plan.populations, key=lambda population: -len(population.runs)):
+        kinds.setdefault(kind_of(population), population)
+    return list(kinds.values())
+
+
+def _run_bytes(plan: Plan, population: Population) -> int:
+    return run_size(plan.config(population)).memory_bytes
+
+
+def _hardware(options: Placement, device: str) -> Hardware:
+    if options.executor == "local":
+        return local_hardware(device)
+    from gramian.study.ray_cluster import connect, ray_hardware
+
+    connect(options.ray_address)
+    return ray_hardware(device)
+
+
+def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, retries: int) -> Executor:
+    at_once = min(share.at_once, len(plan.populations))
+    if options.executor == "local":
+        environments = worker_environments(hardware, at_once, plan.torch_threads)
+        threads = max(1, hardware.cores // at_once)
+        return LocalExecutor(environments, retries, emulator_threads=threads, stall_s=60 * options.stall_min)
+    from gramian.study.ray_cluster import RayExecutor
+
+    cuda = hardware.device == "cuda"
+    largest = max(len(population.runs) * _run_bytes(plan, population) for population in _kinds(plan))
+    return RayExecutor(
+        retries,
+        emulator_threads=max(plan.torch_threads, hardware.cores // at_once),
+        stall_s=60 * options.stall_min,
+        num_cpus=plan.torch_threads,
+        num_gpus=min(1.0, hardware.places / share.at_once) if cuda else 0.0,
+        memory_bytes=0 if cuda else largest,
+        at_once=options.workers,
+    )
+
+
+def _print_bill(options: Placement, plan: Plan, hardware: Hardware, share: Share, executor: Executor) -> None:
+    if options.rate:
+        known, source = stated(options.rate), "at the rate that was given"
+    else:
+
+        def known(population: Population) -> Measured:
+            print(f"measuring {len(population.runs)} × {population.games[0]} ...", file=sys.stderr, flush=True)
+            found = executor.call(
+                "measure",
+                plan=mapping,
+                population=population.id,
+                seconds=options.measure_s,
+                emulator_threads=executor.emulator_threads,
+                stall_s=60 * options.stall_min,
+            )
+            return Measured(**found)
+
+        mapping, source = to_mapping(plan), f"measured for {options.measure_s:g} s, logs and checkpoints not counted"
+    print(make_bill(plan, share.at_once, hardware.name, known, source), flush=True)

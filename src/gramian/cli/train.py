@@ -1,0 +1,136 @@
+"""``gramian train``."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import torch
+import tyro
+
+from gramian.core.cores import cores
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.games import find_game
+from gramian.deep.agent.arms import parse_arm
+from gramian.deep.engines.graphs import Execution
+from gramian.deep.training.config import Config, Settings, load_preset, population
+from gramian.deep.training.logs import read_status, torch_threads
+from gramian.deep.training.session import read_population, resume, train
+
+PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
+"""The preset for each kind of game where none is named."""
+
+WITH_RESUME = ("--resume", "--device", "--replay-device", "--tensorboard", "--execution", "--torch-threads", "--help")
+"""Options that have a meaning for a population that was begun."""
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What to train, and where. Every value of the preset can be overridden; the defaults shown are the preset's."""
+
+    game: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """The paper's or ALE's name (seaquest, SpaceInvaders), minatar/breakout, or cartpole; may be given again."""
+    arm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """KIND[:KAPPA][:uncentered] with KIND dqn, decor, gram, gram-unbiased, norm, cross, l2 or dr3; may be given again.
+    Games × arms × seeds make one population."""
+    seeds: tuple[int, ...] = (0,)
+    """One run for each."""
+    preset: str = ""
+    """author, nature, dopamine, minatar, cartpole, smoke, tiny, or your own .toml; the default goes with the game."""
+    out: Path | None = None
+    """Folder of the population; each run gets its own below it."""
+    resume: Path | None = None
+    """Go on with the population in this folder, the one that was given as --out; takes no other settings."""
+    device: str = "auto"
+    """cpu, cuda or auto."""
+    replay_device: str = "auto"
+    """Where the replay lies: cpu, cuda, or auto for the learner's device if it fits there."""
+    checkpoint_replay: bool = True
+    """Save the replay with the checkpoints, so that a resumed run is the one that was never interrupted."""
+    tensorboard: bool = False
+    """Write TensorBoard's files too (extra 'tensorboard')."""
+    execution: Execution | Literal["auto"] = "auto"
+    """How the work reaches a GPU: eager, graphed (as CUDA graphs) or compiled (and graphed); auto is compiled."""
+    torch_threads: int = 1
+    """Threads of torch on the CPU: more than one starve the emulators."""
+    settings: Annotated[Settings, tyro.conf.arg(name="")] = field(default_factory=Settings)
+
+    @classmethod
+    def defaults(cls, arguments: Sequence[str]) -> Self:
+        """The options of the preset that ``arguments`` name, for the command line to override."""
+        if any(argument.partition("=")[0] == "--resume" for argument in arguments):
+            for argument in arguments:
+                option = argument.partition("=")[0]
+                if option.startswith("--") and option not in WITH_RESUME:
+                    raise UserError(f"--resume goes on with what was begun; leave {option} away")
+        preset = _value_of("--preset", arguments)
+        if preset is None:
+            game = _value_of("--game", arguments)
+            preset = "author" if game is None else PRESET_FOR[find_game(game).kind]
+        return cls(preset=preset, settings=load_preset(preset))
+
+
+def train_command(options: TrainOptions) -> int:
+    """Train a population of runs: games × arms × seeds."""
+    begun = _threads_of(options.resume) if options.resume is not None else 0
+    torch.set_num_threads(check_torch_threads(options.torch_threads, max(cores(), begun)))
+    places = {
+        "device": options.device,
+        "replay_device": options.replay_device,
+        "tensorboard": options.tensorboard,
+        "execution": options.execution,
+    }
+    if options.resume is not None:
+        folder = resume(options.resume, **places)  # type: ignore[arg-type]
+    else:
+        for name in ("game", "arm", "out"):
+            if not getattr(options, name):
+                raise UserError(f"--{name} is missing; for instance --game seaquest --arm gram --out runs/first")
+        arms = [parse_arm(arm, options.settings.kappa) for arm in options.arm]
+        runs = population(options.game, arms, options.seeds)
+        config = Config(options.preset, options.settings, runs)
+        folder = train(config, options.out, checkpoint_replay=options.checkpoint_replay, **places)  # type: ignore[arg-type]
+    states = [read_status(folder / run.name)["state"] for run in read_population(folder)[0].runs]
+    if all(state == "diverged" for state in states):
+        raise WorkFailed(f"every run in '{folder}' diverged; lower the learning rate or κ")
+    print(f"runs in {folder}", file=sys.stderr)
+    return 0
+
+
+def check_torch_threads(threads: int, most: int) -> int:
+    """The number of torch's threads, as it was given. Far too many end the process in a segmentation fault.
+
+    Raises
+    ------
+    UserError
+        If it is less than 1 or more than ``most``.
+
+    Examples
+    --------
+    >>> check_torch_threads(2, most=4)
+    2
+    """
+    if threads < 1:
+        raise UserError(f"--torch-threads {threads} is too small; give 1 or more")
+    if threads > most:
+        raise UserError(
+            f"--torch-threads {threads} is too large; give at most {most}, the cores that this process may use"
+        )
+    return threads
+
+
+def _threads_of(folder: Path) -> int:
+    """What a population was trained with: on a machine with fewer cores the same number gives the same results."""
+    return max(torch_threads(folder / run.name) for run in read_population(folder)[0].runs)
+
+
+def _value_of(option: str, arguments: Sequence[str]) -> str | None:
+    """The value that the parser will see: the last one given."""
+    found = None
+    for place, argument in enumerate(arguments):
+        if argument == option and place + 1 < len(arguments):
+            found = arguments[place + 1]
+        elif argument.startswith(f"{option}="):
+            found = argument.partition("=")[2]
+    return found

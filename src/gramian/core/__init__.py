@@ -1,0 +1,1 @@
+"""What every room uses: names, files, errors, progress. Needs no torch."""

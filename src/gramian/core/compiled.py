@@ -1,0 +1,83 @@
+"""How the kernels of this package are compiled, and where their machine code is kept (`gramian.core.machine_code`)."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core.dispatcher import Dispatcher
+
+from gramian.core.machine_code import keep
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+"""Sums may be reordered, so that they vectorise; infinities and NaN keep their meaning: divergence is a result."""
+
+
+def kernel(function: Kernel) -> Kernel:
+    """Compile ``function`` with numba: without the interpreter lock, so that runs go over the cores in threads.
+
+    Examples
+    --------
+    >>> @kernel
+    ... def total(n):
+    ...     return n * (n + 1) // 2
+    >>> total(4)
+    10
+    """
+    return cast("Kernel", keep(numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)))
+
+
+def fixed_kernel(signature: str) -> Callable[[Kernel], Kernel]:
+    """Compile a function like `kernel`, at once and for one ``signature``, to which all arguments are cast.
+
+    For kernels that others call in many ways: numba would compile them anew for constants among their arguments.
+
+    Examples
+    --------
+    >>> @fixed_kernel("int64(int64)")
+    ... def squared(n):
+    ...     return n * n
+    >>> squared(4)
+    16
+    """
+
+    def decorate(function: Kernel) -> Kernel:
+        compiled: Any = kernel(function)
+        if isinstance(compiled, Dispatcher):
+            compiled.compile(signature)
+            compiled.disable_compile()
+        return cast("Kernel", compiled)
+
+    return decorate
+
+
+def inlined_kernel(function: Kernel) -> Kernel:
+    """Compile ``function`` like `kernel`, as a part of whatever calls it: for short ones that are given many arrays.
+
+    Examples
+    --------
+    >>> @inlined_kernel
+    ... def twice(n):
+    ...     return 2 * n
+    >>> twice(4)
+    8
+    """
+    compiled = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)
+    return cast("Kernel", keep(compiled))
+
+
+def exact_kernel(function: Kernel) -> Kernel:
+    """Compile ``function`` like `kernel`, but keep every operation in the order and rounding that is written.
+
+    That is said in so many words: what is left open numba takes from the first caller, which may be a `kernel`.
+
+    Examples
+    --------
+    >>> @exact_kernel
+    ... def left(a, b):
+    ...     return (a + b) - a
+    >>> left(1e16, 1.0)
+    0.0
+    """
+    return cast("Kernel", keep(numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)))

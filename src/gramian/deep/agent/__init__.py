@@ -1,0 +1,1 @@
+"""The agent: networks, losses, penalties, optimiser and the pure update."""

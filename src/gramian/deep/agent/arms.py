@@ -1,0 +1,273 @@
+"""Arms: plain DQN, and DQN with κ times a penalty on its features.
+
+| kind | penalty of the features φ_n = φ(s_n) of a batch of n samples |
+| --- | --- |
+| ``dqn`` | none |
+| ``decor`` | Σ_{i≠j} C_ij² from the explicit covariance (DQN-decor; Mavrin, Yao & Kong 2019) |
+| ``gram`` | the same number from the Gram matrix (DQN-Gram; Mavrin, Graves & Chan 2019) |
+| ``gram-unbiased`` | unbiased estimate of the distribution's Σ_{i≠j} C_ij² |
+| ``norm`` | Σ_n ‖x_n‖⁴/n²: the part of the Gram penalty that only shrinks |
+| ``cross`` | Σ_{n≠m} (x_n·x_m)²/n²: the part that makes samples orthogonal |
+| ``l2`` | mean_n ‖φ_n‖² |
+| ``dr3`` | mean_n φ(s_n)·φ(s'_n), both from the online network and both with gradient (Kumar et al. 2022) |
+
+All but ``l2`` and ``dr3``, which are defined on raw features, come centred over the batch (the default) or not.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from gramian.core.errors import UserError, unknown
+from gramian.deep.agent import slopes
+from gramian.deep.agent.slopes import Slope
+from gramian.penalties import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
+
+Kind = Literal["dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3"]
+
+_CENTRABLE: dict[str, Callable[..., Tensor]] = {
+    "decor": covariance_penalty,
+    "gram": gram_penalty,
+    "gram-unbiased": unbiased_gram_penalty,
+    "norm": lambda features, *, centered: gram_terms(features, centered=centered).norm,
+    "cross": lambda features, *, centered: gram_terms(features, centered=centered).cross,
+}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A penalty with its coefficient. With κ = 0 it is plain DQN, bit for bit.
+
+    Attributes
+    ----------
+    kind
+        See the table of this module.
+    kappa
+        Coefficient κ of the penalty beside the mean TD loss; always 0 for ``dqn``.
+    centered
+        Subtract the mean over the batch first; always False for ``dqn``, ``l2`` and ``dr3``, which know no centring.
+
+    Examples
+    --------
+    >>> print(Arm("gram", 0.1, centered=False))
+    gram:0.1:uncentered
+    >>> Arm("l2", 0.1).centered
+    False
+    """
+
+    kind: Kind
+    kappa: float = 0.0
+    centered: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise unknown("arm", self.kind, get_args(Kind))
+        if not (math.isfinite(self.kappa) and self.kappa >= 0):
+            raise UserError(f"kappa of arm {self.kind!r} is {self.kappa}; it must be a finite number, 0 or more")
+        if self.kind == "dqn" and self.kappa != 0:
+            raise UserError(f"arm 'dqn' has no penalty, so its kappa cannot be {self.kappa}; choose 'gram'")
+        if self.kind not in _CENTRABLE:
+            object.__setattr__(self, "centered", False)
+
+    @property
+    def minimum_batch_size(self) -> int:
+        """Fewest samples that the penalty is defined for."""
+        return (4 if self.centered else 2) if self.kind == "gram-unbiased" else 1
+
+    def __str__(self) -> str:
+        if self.kind == "dqn":
+            return self.kind
+        return f"{self.kind}:{self.kappa!r}" + (":uncentered" if self.kind in _CENTRABLE and not self.centered else "")
+
+
+def parse_arm(text: str, default_kappa: float) -> Arm:
+    """Read an arm as the command line has it: ``KIND[:KAPPA][:centered|:uncentered]``.
+
+    Parameters
+    ----------
+    text
+        For instance ``dqn``, ``gram``, ``gram:0.1``, ``gram:0.1:uncentered``. ``str(arm)`` reads back as the same arm.
+    default_kappa
+        κ where the text names none.
+
+    Examples
+    --------
+    >>> parse_arm("gram:0.1:uncentered", default_kappa=10.24)
+    Arm(kind='gram', kappa=0.1, centered=False)
+    >>> parse_arm("cross", default_kappa=10.24)
+    Arm(kind='cross', kappa=10.24, centered=True)
+    """
+    name, *options = text.split(":")
+    kind = next((kind for kind in get_args(Kind) if kind == name.lower()), None)
+    if kind is None:
+        raise unknown("arm", name, get_args(Kind))
+    kappa: float | None = None
+    centered: bool | None = None
+    for option in options:
+        if option in ("centered", "uncentered"):
+            if centered is not None:
+                raise UserError(f"arm {text!r} names its centring twice; keep one")
+            if kind not in _CENTRABLE:
+                raise UserError(f"arm {kind!r} has no centring; leave {option!r} away in {text!r}")
+            centered = option == "centered"
+            continue
+        if kappa is not None:
+            raise UserError(f"cannot read {option!r} in arm {text!r}; write KIND:KAPPA:uncentered, as in gram:0.1")
+        try:
+            kappa = float(option)
+        except ValueError:
+            raise UserError(f"kappa {option!r} in arm {text!r} is not a number; write for instance gram:0.1") from None
+    if kappa is None:
+        kappa = 0.0 if kind == "dqn" else default_kappa
+    return Arm(kind, kappa, centered is not False)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of a population that share a penalty; they are computed together."""
+
+    penalty: Callable[[Tensor], Tensor] | None
+    """Features ``[G, n, d]`` → ``[G]``; None for ``dr3``, which needs the features of the next states too."""
+    slope: Callable[[Tensor], Slope] | None
+    """The same with its gradient, in closed form; None for ``dr3``."""
+    runs: Tensor | None
+    """Positions of the runs in the population, int64 ``[G]``; None where they are the whole population."""
+
+    def select(self, tensor: Tensor) -> Tensor:
+        """The rows of ``tensor`` ``[P, ...]`` that belong to the group, ``[G, ...]``."""
+        return tensor if self.runs is None else tensor.index_select(0, self.runs)
+
+    def place(self, everyone: Tensor, own: Tensor) -> Tensor:
+        """``everyone`` ``[P, ...]`` with the rows of the group replaced by ``own`` ``[G, ...]``."""
+        return own if self.runs is None else everyone.index_copy(0, self.runs, own)
+
+
+class Arms:
+    """The arms of a population, grouped by penalty once and for all.
+
+    A run with κ = 0 belongs to no group: its penalty is never computed, and no non-finite penalty is ever multiplied
+    by zero.
+
+    Parameters
+    ----------
+    arms
+        One for each run.
+
+    Examples
+    --------
+    >>> arms = Arms([Arm("dqn"), Arm("gram", 0.5), Arm("l2", 2.0)], dtype=torch.float64)
+    >>> arms.penalties(torch.ones(3, 4, 2, dtype=torch.float64))
+    tensor([0., 0., 2.], dtype=torch.float64)
+    """
+
+    def __init__(
+        self, arms: Sequence[Arm], *, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    ) -> None:
+        self.arms = tuple(arms)
+        self.kappas = torch.tensor([arm.kappa for arm in arms], dtype=dtype, device=device)
+        members: dict[tuple[Kind, bool], list[int]] = {}
+        for run, arm in enumerate(arms):
+            if arm.kappa != 0:
+                members.setdefault((arm.kind, arm.centered), []).append(run)
+        self.groups = tuple(
+            Group(
+                _penalty(kind, centered),
+                _slope(kind, centered),
+                None if len(runs) == len(arms) else torch.tensor(runs, dtype=torch.int64, device=device),
+            )
+            for (kind, centered), runs in members.items()
+        )
+
+    def alone(self, run: int) -> "Arms":
+        """The arms of a population of one run, the ``run``-th of this one."""
+        return Arms(self.arms[run : run + 1], device=self.kappas.device, dtype=self.kappas.dtype)
+
+    def penalties(self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None) -> Tensor:
+        """The penalty of each run, not yet multiplied by κ; 0 where κ = 0.
+
+        Parameters
+        ----------
+        features
+            Raw features of the states, ``[P, n, d]``.
+        next_features
+            Gives the online network's features of the next states ``[G, n, d]`` for a group of ``dr3`` runs; called
+            for such a group alone.
+
+        Returns
+        -------
+        Tensor
+            ``[P]``.
+        """
+        penalties = features.new_zeros(features.shape[0])
+        for group in self.groups:
+            own = group.select(features)
+            values = _alignment(own, group, next_features) if group.penalty is None else group.penalty(own)
+            penalties = group.place(penalties, values)
+        return penalties
+
+    def stand_ins(
+        self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The `penalties`, without gradient, and sums to differentiate in their place.
+
+        The sum that stands in for a penalty is ⟨φ, g⟩ with g the penalty's gradient at φ in closed form, taken as a
+        constant: its gradient is g, and its value means nothing. (``dr3`` stands for itself.)
+
+        Parameters
+        ----------
+        features, next_features
+            As for `penalties`.
+
+        Returns
+        -------
+        tuple of Tensor
+            The penalties and the sums, each ``[P]``; neither is multiplied by κ.
+
+        Examples
+        --------
+        >>> features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]], requires_grad=True)
+        >>> penalties, sums = Arms([Arm("gram", 0.5)]).stand_ins(features)
+        >>> penalties
+        tensor([8.])
+        >>> torch.autograd.grad(sums.sum(), features)[0]
+        tensor([[[-8., -4.],
+                 [ 8.,  4.]]])
+        """
+        penalties = sums = features.new_zeros(features.shape[0])
+        for group in self.groups:
+            own = group.select(features)
+            if group.slope is not None:
+                values, gradient = group.slope(own.detach())
+                inner = (own * gradient).sum((1, 2))
+            else:
+                inner = _alignment(own, group, next_features)
+                values = inner.detach()
+            penalties, sums = group.place(penalties, values), group.place(sums, inner)
+        return penalties, sums
+
+
+def _slope(kind: Kind, centered: bool) -> Callable[[Tensor], Slope] | None:
+    if kind in _CENTRABLE:
+        return partial(slopes.CENTRABLE[kind], centered=centered)
+    return slopes.l2 if kind == "l2" else None
+
+
+def _penalty(kind: Kind, centered: bool) -> Callable[[Tensor], Tensor] | None:
+    if kind in _CENTRABLE:
+        return partial(_CENTRABLE[kind], centered=centered)
+    return _mean_squared_norm if kind == "l2" else None
+
+
+def _alignment(own: Tensor, group: Group, next_features: Callable[[Group], Tensor] | None) -> Tensor:
+    if next_features is None:
+        raise ValueError("a dr3 arm needs the features of the next states")
+    return (own * next_features(group)).sum(-1).mean(-1)
+
+
+def _mean_squared_norm(features: Tensor) -> Tensor:
+    return features.square().sum(-1).mean(-1)

@@ -1,0 +1,358 @@
+"""The learner: P runs of DQN, each with its own arm, learning rate and seed, updated together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from gramian.core.errors import UserError, unknown
+from gramian.deep.agent.arms import Arm, Arms
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.diagnostics import diagnose
+from gramian.deep.agent.layout import Layout
+from gramian.deep.agent.losses import Losses, Objective, TDLoss
+from gramian.deep.agent.networks import NetworkSpec, forward, init
+from gramian.deep.agent.optimiser import Adam
+from gramian.deep.agent.state import State
+from gramian.deep.agent.streams import Stream, torch_bits, torch_integers, torch_uniform
+from gramian.deep.engines.compiled_update import run_update
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How a population learns.
+
+    Attributes
+    ----------
+    learning_rate
+        Adam's, one for all runs or one for each.
+    adam_betas, adam_epsilon
+        Adam's other constants.
+    loss
+        TD loss, ``huber`` or ``squared``.
+    double_q
+        Double Q-learning targets.
+    weight_decay
+        Decoupled, of all parameters: each update shrinks them by learning rate × weight decay.
+    max_grad_norm
+        Largest norm of a run's gradient, all its parameters together; None leaves it as it is.
+    target_period_updates
+        The target network becomes a copy of the online network after every so many updates.
+    bf16
+        On a CPU, let Atari's networks round the factors of their products to bfloat16 (`engines.rounding`).
+
+    Examples
+    --------
+    >>> LearnerConfig(learning_rate=(1e-4, 3e-4), double_q=True).loss
+    'huber'
+    """
+
+    learning_rate: float | tuple[float, ...] = 1e-4
+    adam_betas: tuple[float, float] = (0.9, 0.999)
+    adam_epsilon: float = 1.5e-4
+    loss: TDLoss = "huber"
+    double_q: bool = False
+    weight_decay: float = 0.0
+    max_grad_norm: float | None = None
+    target_period_updates: int = 2500
+    bf16: bool = False
+
+    def __post_init__(self) -> None:
+        if self.loss not in get_args(TDLoss):
+            raise unknown("loss", self.loss, get_args(TDLoss))
+        rates = self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
+        for name, value in (*(("learning_rate", rate) for rate in rates), ("weight_decay", self.weight_decay)):
+            if not (math.isfinite(value) and value >= 0):
+                raise UserError(f"{name} is {value}; it must be a finite number, 0 or more")
+        if not (math.isfinite(self.adam_epsilon) and self.adam_epsilon > 0):
+            raise UserError(f"adam_epsilon is {self.adam_epsilon}; it must be a finite number, more than 0")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            raise UserError(f"adam_betas are {self.adam_betas}; both must be at least 0 and less than 1")
+        if self.max_grad_norm is not None and not self.max_grad_norm > 0:
+            raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be more than 0")
+        if self.target_period_updates < 1:
+            raise UserError(f"target_period_updates is {self.target_period_updates}; it must be at least 1")
+
+
+def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch: Batch) -> Losses:
+    """One update of every run, in place: TD targets, gradients, Adam.
+
+    A run whose TD loss or gradient is not finite is marked as diverged and keeps the state that it had before, from now
+    on; a run whose weights are not finite afterwards is marked too. Other runs are not touched by it.
+
+    Static shapes, nothing that depends on data, no transfer to the host: it can be compiled, and captured as a CUDA
+    graph. ``objective``, ``adam`` and ``layout`` never change; ``state`` is changed in place.
+
+    Returns
+    -------
+    Losses
+        Of the weights before the update, without graph; for a diverged run of the weights that it keeps.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
+    >>> states, rewards = torch.randn(2, 32, 4), torch.ones(2, 32)
+    >>> rewards[1] = torch.inf
+    >>> batch = Batch(states, torch.zeros(2, 32, dtype=torch.int64), rewards, torch.zeros(2, 32), states)
+    >>> losses = update(learner.objective, learner.adam, learner.layout, learner.state, batch)
+    >>> learner.state.diverged_at
+    tensor([-1,  1])
+    """
+    targets = objective.targets(layout.views(state.online), layout.views(state.target), batch)
+    gradients, losses = objective.gradients(layout, state.online, targets, batch)
+    with torch.no_grad():
+        norms = torch.linalg.vector_norm(gradients, dim=1)
+        # The penalty's value is not looked at, so that a compiler need not make it: its gradient overflows sooner.
+        finite = losses.components["td"].isfinite() & norms.isfinite()
+        active = finite & (state.diverged_at < 0)
+        state.updates.add_(1)
+        adam.step(state.online, gradients, state.mean, state.square, number=state.updates, norms=norms, active=active)
+        # A sum is finite only where all its terms are.
+        finite &= state.online.sum(1).isfinite()
+        state.diverged_at.copy_(torch.where((state.diverged_at < 0) & ~finite, state.updates, state.diverged_at))
+    return losses
+
+
+class Learner:
+    """A population of P runs that act and learn.
+
+    A run's weights, its random choices and what it learns depend on its own seed, arm, learning rate and batches
+    alone, not on the other runs.
+
+    Parameters
+    ----------
+    spec
+        The network of all runs.
+    config
+        How they learn.
+    seeds, arms
+        One for each run.
+    action_counts
+        How many actions each run has, at most ``spec.actions``; all of them where it is not given.
+
+    Examples
+    --------
+    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
+    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
+    >>> learner.act(torch.zeros(2, 1, 4), epsilon=0.1, agent_step=0).shape
+    torch.Size([2, 1])
+    >>> batch = Batch(
+    ...     observations=torch.randn(2, 32, 4),
+    ...     actions=torch.zeros(2, 32, dtype=torch.int64),
+    ...     rewards=torch.ones(2, 32),
+    ...     discounts=torch.full((2, 32), 0.99),
+    ...     next_observations=torch.randn(2, 32, 4),
+    ... )
+    >>> sorted(learner.update(batch).components)
+    ['penalty', 'td']
+    """
+
+    def __init__(
+        self,
+        spec: NetworkSpec,
+        config: LearnerConfig,
+        seeds: Sequence[int],
+        arms: Sequence[Arm],
+        action_counts: Sequence[int] | None = None,
+        *,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        population = len(seeds)
+        rates = (
+            config.learning_rate if isinstance(config.learning_rate, tuple) else (config.learning_rate,) * population
+        )
+        for name, length in (("arms", len(arms)), ("learning rates", len(rates))):
+            if length != population:
+                raise UserError(f"{length} {name} for {population} seeds; give one for each run")
+        if not population:
+            raise UserError("a population of no runs; give at least one seed")
+        for seed in seeds:
+            if not 0 <= seed < 2**63:
+                raise UserError(f"seed {seed} is out of range; it must be 0 or more and less than 2^63")
+        self.spec = spec
+        self.config = config
+        counts = torch.tensor([spec.actions] * population if action_counts is None else list(action_counts))
+        all_legal = bool((counts == spec.actions).all())
+        legal = None if all_legal else torch.arange(spec.actions) < counts.view(-1, 1, 1)
+        self.objective = Objective(
+            spec,
+            Arms(arms, device=device, dtype=dtype),
+            None if legal is None else legal.to(device),
+            config.loss,
+            config.double_q,
+        )
+        self.adam = Adam(
+            torch.tensor(rates, dtype=torch.float64, device=device),
+            config.adam_betas,
+            config.adam_epsilon,
+            config.weight_decay,
+            config.max_grad_norm,
+        )
+        self.layout = Layout(spec)
+        online = self.layout.flatten(init(spec, seeds, counts.tolist(), device=device, dtype=dtype))
+        self.state = State(
+            online=online,
+            target=online.clone(),
+            mean=torch.zeros_like(online),
+            square=torch.zeros_like(online),
+            updates=torch.zeros((), dtype=torch.int64, device=device),
+            diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
+        )
+        self.run_updates = [
+            run_update(run, self.objective, self.adam, self.layout, self.state, bf16=config.bf16)
+            for run in (range(population) if online.device.type == "cpu" else ())
+        ]
+        """On a CPU, what updates each run; `update` calls them, and `count_host_update` must follow."""
+        self._updates = 0  # the same number as state.updates, known without asking the device
+        self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
+        # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
+        self._environments = torch.arange(1, device=device)
+        self.action_counts = counts.to(device).unsqueeze(1)
+        """How many actions each run has, int64 ``[P, 1]``."""
+
+    @property
+    def updates(self) -> int:
+        """Number of updates done."""
+        return self._updates
+
+    @property
+    def diverged_at(self) -> Tensor:
+        """Number of the update at which a run was first seen not to be finite, or -1; int64 ``[P]`` on the device."""
+        return self.state.diverged_at
+
+    @torch.no_grad()
+    def act(
+        self,
+        observations: Tensor,
+        epsilon: float | Tensor,
+        agent_step: int | Tensor,
+        stream: Stream = Stream.EXPLORE,
+        weights: Tensor | None = None,
+        runs: slice = slice(None),
+    ) -> Tensor:
+        """ε-greedy actions: with probability ε any of the run's own actions, each as likely, else the best one.
+
+        The choice is a function of the run's seed, ``stream``, ``agent_step`` and the environment's number.
+
+        Parameters
+        ----------
+        observations
+            ``[P, E, *observation_shape]``.
+        epsilon
+            One for all runs, or ``[P]``.
+        agent_step
+            Counter of the steps of this stream, an int or an int64 scalar on the device.
+        stream
+            Which random numbers to use.
+        weights
+            Parameters ``[P, N]`` to act with; those of the online networks where they are not given.
+        runs
+            The runs that ``observations`` are of; P is their number then, in everything but the weights.
+
+        Returns
+        -------
+        Tensor
+            int64 ``[P, E]`` on the device of the learner.
+        """
+        if len(self._environments) != observations.shape[1]:
+            self._environments = torch.arange(observations.shape[1], device=self._seeds.device)
+        random_bits = torch_bits(self._seeds[runs], stream, agent_step, self._environments)
+        # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
+        random_actions = torch_integers(random_bits, self.action_counts[runs])
+        if not isinstance(epsilon, Tensor) and epsilon >= 1:  # in a prefill nobody needs the network
+            return random_actions
+        threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
+        greedy = self.greedy(observations, weights, runs)
+        return torch.where(torch_uniform(random_bits) < threshold, random_actions, greedy)
+
+    @torch.no_grad()
+    def greedy(self, observations: Tensor, weights: Tensor | None = None, runs: slice = slice(None)) -> Tensor:
+        """The best action of each run in each observation ``[P, E, *observation_shape]``, int64 ``[P, E]``."""
+        parameters = self.layout.views((self.state.online if weights is None else weights)[runs])
+        return self.objective.masked(forward(self.spec, parameters, observations).values, runs).argmax(2)
+
+    def update(self, batch: Batch) -> Losses:
+        """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
+        if not self.run_updates:
+            losses = update(self.objective, self.adam, self.layout, self.state, batch)
+            self.count_update()
+            return losses
+        runs = [run.update(batch, self._updates + 1) for run in self.run_updates]
+        self.count_host_update()
+        components = {name: torch.cat([run.components[name] for run in runs]) for name in runs[0].components}
+        return Losses(torch.cat([run.total for run in runs]), components)
+
+    def count_host_update(self) -> None:
+        """What follows the `run_updates` of all runs: they know their number and do not count."""
+        self.state.updates.add_(1)
+        self.count_update()
+
+    def count_update(self) -> None:
+        """What follows an `update` of the state: note it, and copy the target networks when their period is over."""
+        self._updates += 1
+        if self._updates % self.config.target_period_updates == 0:
+            self.copy_target()
+
+    def copy_target(self) -> None:
+        """Make the target network of every run that has not diverged a copy of its online network."""
+        state = self.state
+        state.target.copy_(torch.where(state.diverged_at.unsqueeze(1) < 0, state.online, state.target))
+
+    def diagnose(self, batch: Batch) -> dict[str, Tensor]:
+        """What the logs record of each run, each ``[P]``; see `gramian.deep.agent.diagnostics`. Changes nothing."""
+        return diagnose(self.objective, self.layout, self.state.online, self.state.target, batch)
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """A copy of the whole state as named, contiguous tensors, ready for safetensors.
+
+        ``online.*`` and ``target.*`` are the weights, ``mean.*`` and ``square.*`` Adam's moments, ``diverged_at`` the
+        marks, each ``[P, ...]``; ``updates`` is a scalar.
+        """
+        return {name: _copied(tensor) for name, tensor in self._named_state().items()}
+
+    def run_state(self, run: int) -> dict[str, Tensor]:
+        """The state of one run: the `state_dict` of a population of that run alone."""
+        return {
+            name: _copied(tensor if name == "updates" else tensor[run : run + 1])
+            for name, tensor in self._named_state().items()
+        }
+
+    def load_state_dict(self, state: dict[str, Tensor]) -> None:
+        """Take over a state that `state_dict` gave; learning goes on from there.
+
+        Raises
+        ------
+        UserError
+            If a tensor is missing, is one too many or has another shape or dtype; nothing is changed then.
+        """
+        own = self._named_state()
+        if odd := sorted(own.keys() ^ state.keys()):
+            problem = "missing" if odd[0] in own else "not known here"
+            raise UserError(f"the state does not fit this learner: {odd[0]!r} is {problem}")
+        for name, tensor in own.items():
+            if (given := state[name]).shape != tensor.shape or given.dtype != tensor.dtype:
+                raise UserError(
+                    f"the state does not fit this learner: {name!r} is {given.dtype} {list(given.shape)}, "
+                    f"not {tensor.dtype} {list(tensor.shape)}"
+                )
+        for name, tensor in own.items():
+            tensor.copy_(state[name])
+        self._updates = int(state["updates"])
+
+    def _named_state(self) -> dict[str, Tensor]:
+        """The state by name, sharing its memory."""
+        named = {
+            f"{role}.{name}": view
+            for role in ("online", "target", "mean", "square")
+            for name, view in self.layout.views(getattr(self.state, role)).items()
+        }
+        return named | {"updates": self.state.updates, "diverged_at": self.state.diverged_at}
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    return tensor.clone(memory_format=torch.contiguous_format)

@@ -1,0 +1,1 @@
+"""How an update is executed: the implementations behind one interface."""

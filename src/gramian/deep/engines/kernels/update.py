@@ -1,0 +1,295 @@
+"""One update of one MinAtar run in one call: what `gramian.deep.engines.backward` does, in float32, layer by layer.
+
+The network is a convolution, a hidden layer and a head. With x the rectified outputs of the convolution,
+φ = max(Wx + b, 0) and Q = Hφ + h, and ∂· the gradient of the run's loss with respect to ·, an update is
+
+1. x, φ and Q of the states, with the online network; Q⁻ of the next states, with the target network (and for double Q
+   the online network's Q there); targets, TD loss and its slope ∂Q, which is not zero for the action taken alone;
+2. ∂H and ∂h; ∂φ = ∂Q H + κ·∂penalty, and nothing where φ = 0;
+3. ∂W = ∂φᵀx, ∂b = Σ∂φ, ∂x = ∂φ W, and nothing where x = 0; the gradients of the filters;
+4. the norm of the whole gradient; where it and the TD loss are finite, Adam's step.
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gramian.core.compiled import kernel
+from gramian.deep.engines.kernels import penalties
+from gramian.deep.engines.kernels.convolution import (
+    SIZE,
+    Counts,
+    Filters,
+    Pictures,
+    Places,
+    convolve,
+    convolve_back,
+    find,
+)
+from gramian.deep.engines.kernels.matrices import Matrix, Number, Vector, add_row, combine, dots, transpose
+from gramian.deep.engines.kernels.penalties import NONE, penalise, scaled
+
+Marks: TypeAlias = NDArray[np.int64]
+
+
+class Network(NamedTuple):
+    """The parameters of one network, or their gradients, in their row."""
+
+    row: Vector
+    """All of them, ``[N]``"""
+    filters: Filters
+    """``[F, C, 3, 3]``"""
+    filter_bias: Vector
+    """``[F]``"""
+    weight: Matrix
+    """W, ``[d, F·H'·W']``"""
+    bias: Vector
+    """b, ``[d]``"""
+    head: Matrix
+    """H, ``[A, d]``"""
+    head_bias: Vector
+    """h, ``[A]``"""
+
+
+class Samples(NamedTuple):
+    """The run's part of a `gramian.deep.agent.batch.Batch`."""
+
+    observations: Pictures
+    actions: NDArray[np.int64]
+    rewards: Vector
+    discounts: Vector
+    next_observations: Pictures
+
+
+class Loss(NamedTuple):
+    """The loss that the run minimises (`gramian.deep.agent.losses.Objective`)."""
+
+    kind: int
+    """Of its penalty (`gramian.deep.engines.kernels.penalties.KINDS`), `NONE` where κ = 0"""
+    kappa: float
+    """κ"""
+    centered: bool
+    squared: bool
+    double_q: bool
+
+
+class Step(NamedTuple):
+    """The coefficients of one step of `gramian.deep.agent.optimiser.Adam`."""
+
+    max_norm: float
+    """Of the gradient; ∞ where it is left as it is"""
+    keep: float
+    """1 - α·wd"""
+    mean: float
+    """1 - β₁"""
+    square_keep: float
+    """β₂"""
+    square: float
+    """1 - β₂"""
+    root: float
+    """1/√(1 - β₂ᵗ)"""
+    epsilon: float
+    """ε"""
+    rate: float
+    """α/(1 - β₁ᵗ)"""
+
+
+class Memory(NamedTuple):
+    """What an update works in, for B samples."""
+
+    places: Places
+    counts: Counts
+    penalty: penalties.Memory
+    taps: Vector
+    sums: Vector
+    x: Matrix
+    """Outputs of the convolution for the states, ``[B, F·H'·W']``"""
+    other: Matrix
+    """The same for the next states; then ∂x"""
+    features: Matrix
+    """φ of the states, ``[B, d]``"""
+    next_features: Matrix
+    """φ of the next states; then ∂φ"""
+    turned: Matrix
+    """∂φᵀ, ``[d, B]``"""
+    values: Matrix
+    """Q of the states, ``[B, A]``"""
+    next_values: Matrix
+    """Q⁻ of the next states"""
+    choosers: Matrix
+    """Q of the next states"""
+
+
+def memory(network: Network, batch: Pictures, kind: int) -> Memory:
+    """The memory for updates of ``network`` on batches like ``batch``, with a penalty of ``kind``."""
+    samples, channels, height, width = batch.shape
+    number, inputs = len(network.filters), network.weight.shape[1]
+    outputs, features, values = (samples, inputs), (samples, len(network.bias)), (samples, len(network.head))
+    floats = [(channels * SIZE * SIZE * number,), (inputs,), *[outputs] * 2, *[features] * 2, features[::-1]]
+    return Memory(
+        np.zeros((samples, channels * height * width), np.int32),
+        np.zeros(samples, np.int64),
+        penalties.memory(kind, *features),
+        *(np.zeros(shape, np.float32) for shape in (*floats, *[values] * 3)),
+    )
+
+
+@kernel
+def update(
+    samples: Samples,
+    legal: NDArray[np.bool_],
+    loss: Loss,
+    online: Network,
+    target: Network,
+    gradient: Network,
+    mean: Vector,
+    square: Vector,
+    step: Step,
+    number: int,
+    mark: Marks,
+    memory: Memory,
+    losses: Vector,
+) -> None:
+    """Update ``online``, ``mean`` and ``square`` in place; ``gradient`` and ``memory`` are used on the way.
+
+    Parameters
+    ----------
+    samples
+        The batch.
+    legal
+        The actions that the run has, ``[A]``.
+    loss, step
+        What is minimised, and how.
+    number
+        Of the update.
+    mark
+        ``[1]``: when the run diverged, or -1. A run that has diverged keeps its state.
+    losses
+        Takes the mean TD loss and the penalty, without κ; ``[2]``.
+    """
+    m = memory
+    batch = samples.actions.size
+    # what lies ahead
+    find(samples.next_observations, m.places, m.counts)
+    if loss.double_q:
+        look(samples.next_observations, online, m, m.other, m.next_features, m.choosers)
+    look(samples.next_observations, target, m, m.other, m.next_features, m.next_values)
+    find(samples.observations, m.places, m.counts)
+    look(samples.observations, online, m, m.x, m.features, m.values)
+    # ∂φ, where the penalty comes first; ∂H and ∂h
+    slopes = m.next_features
+    losses[1] = np.float32(0)
+    if loss.kind == NONE:
+        slopes[:] = np.float32(0)
+    else:
+        losses[1] = penalise(loss.kind, loss.centered, m.features, m.penalty, slopes)
+        scaled(slopes, np.float32(loss.kappa), slopes)
+    gradient.head[:] = np.float32(0)
+    gradient.head_bias[:] = np.float32(0)
+    td = np.float32(0)
+    for b in range(batch):
+        action = samples.actions[b]
+        best = bootstrap(m.next_values[b], m.choosers[b], legal, loss.double_q)
+        error = m.values[b, action] - (samples.rewards[b] + samples.discounts[b] * best)
+        slope = error
+        if loss.squared:
+            td += error * error
+            slope = np.float32(2) * error
+        else:
+            if error > np.float32(1):
+                slope = np.float32(1)
+            elif error < np.float32(-1):
+                slope = np.float32(-1)
+            td += slope * (error - np.float32(0.5) * slope)
+        slope /= np.float32(batch)
+        add_row(slope, m.features[b], gradient.head[action])
+        gradient.head_bias[action] += slope
+        add_row(slope, online.head[action], slopes[b])
+    td /= np.float32(batch)
+    losses[0] = td
+    if mark[0] >= 0:
+        return
+    # the hidden layer
+    gradient.bias[:] = np.float32(0)
+    for b in range(batch):
+        own, seen = slopes[b], m.features[b]
+        for i in range(own.size):
+            own[i] = own[i] if seen[i] > 0 else np.float32(0)
+        add_row(np.float32(1), own, gradient.bias)
+    transpose(slopes, m.turned)
+    combine(m.turned, m.x, gradient.weight)
+    combine(slopes, online.weight, m.other)
+    convolve_back(
+        samples.observations, m.places, m.counts, m.x, m.other, m.taps, m.sums, gradient.filters, gradient.filter_bias
+    )
+    size = np.sqrt(sum_of_squares(gradient.row))
+    finite = np.isfinite(size) and np.isfinite(td)
+    if finite:
+        scale = min(1.0, step.max_norm / (size + 1e-6))
+        descend(online.row, gradient.row, mean, square, scale, step)
+        finite = np.isfinite(total(online.row))
+    if not finite:
+        mark[0] = number
+
+
+@kernel
+def look(pictures: Pictures, network: Network, memory: Memory, x: Matrix, features: Matrix, values: Matrix) -> None:
+    """x, φ and Q of pictures that `find` has been through."""
+    m = memory
+    convolve(pictures, m.places, m.counts, network.filters, network.filter_bias, m.taps, m.sums, x)
+    dots(x, network.weight, features)
+    for b in range(features.shape[0]):
+        row = features[b]
+        for i in range(row.size):
+            row[i] = max(row[i] + network.bias[i], np.float32(0))
+    dots(features, network.head, values)
+    for b in range(features.shape[0]):
+        add_row(np.float32(1), network.head_bias, values[b])
+
+
+@kernel
+def bootstrap(values: Vector, choosers: Vector, legal: NDArray[np.bool_], double_q: bool) -> np.float32:
+    """max_a Q⁻(s', a), or with double Q the Q⁻ of the action whose Q is largest; a NaN is the largest of all."""
+    best = np.float32(-np.inf)
+    chosen = 0
+    for a in range(values.size):
+        value = choosers[a] if double_q else values[a]
+        if legal[a] and not (value <= best or np.isnan(best)):
+            best, chosen = value, a
+    return np.float32(values[chosen])
+
+
+@kernel
+def sum_of_squares(row: Vector) -> np.float32:
+    """‖row‖²."""
+    result = np.float32(0)
+    for i in range(row.size):
+        result += row[i] * row[i]
+    return result
+
+
+@kernel
+def total(row: Vector) -> np.float32:
+    """The sum of all numbers, which is finite only where all of them are."""
+    result = np.float32(0)
+    for i in range(row.size):
+        result += row[i]
+    return result
+
+
+@kernel
+def descend(parameters: Vector, gradient: Vector, mean: Vector, square: Vector, scale: Number, step: Step) -> None:
+    """Adam's step with ``scale`` times the gradient, in place."""
+    factor, keep = np.float32(scale), np.float32(step.keep)
+    mean_weight, square_keep, square_weight = (
+        np.float32(step.mean),
+        np.float32(step.square_keep),
+        np.float32(step.square),
+    )
+    root, epsilon, rate = np.float32(step.root), np.float32(step.epsilon), np.float32(step.rate)
+    for i in range(parameters.size):
+        slope = gradient[i] * factor
+        mean[i] += mean_weight * (slope - mean[i])
+        square[i] = square_keep * square[i] + square_weight * slope * slope
+        parameters[i] = parameters[i] * keep - rate * mean[i] / (np.sqrt(square[i]) * root + epsilon)

@@ -1,0 +1,68 @@
+"""Games that are played side by side without learning: to evaluate, to gather features, to look at random play."""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gramian.deep.envs.engine import Engine, Outcome
+from gramian.deep.envs.observations import FrameStack
+
+
+class Players:
+    """Slots of an emulator, each of which begins another game as soon as one ends.
+
+    Parameters
+    ----------
+    engine
+        Emulators of all slots.
+    slots
+        How many.
+    begin
+        Called with the slots that begin a game; gives the seeds of their games.
+
+    Attributes
+    ----------
+    lengths
+        Agent steps of the game that each slot plays ``[slots]``.
+
+    Examples
+    --------
+    >>> from gramian.deep.envs import EnvironmentOptions, make_engine
+    >>> from gramian.core.games import find_game
+    >>> engine = make_engine(find_game("cartpole"), 2, EnvironmentOptions())
+    >>> players = Players(engine, 2, lambda slots: slots)
+    >>> observations, begun = players.observe()
+    >>> observations.shape, begun.tolist()
+    (torch.Size([2, 4]), [True, True])
+    >>> _, ended = players.step(np.zeros(2, np.int64))
+    >>> players.lengths.tolist(), ended.tolist()
+    ([1, 1], [])
+    >>> engine.close()
+    """
+
+    def __init__(self, engine: Engine, slots: int, begin: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
+        self.lengths = np.zeros(slots, np.int64)
+        self._engine, self._begin = engine, begin
+        self._stack = FrameStack(engine.observation, (1, slots))
+        self._frames = np.zeros((slots, *engine.observation.frame_shape), engine.observation.dtype)
+        self._ended = np.arange(slots)
+
+    def observe(self) -> tuple[Tensor, NDArray[np.bool_]]:
+        """Begin the games that are to begin; give what all slots see ``[slots, *shape]``, and which have just begun."""
+        begun = np.isin(np.arange(self.lengths.size), self._ended)
+        if self._ended.size:
+            self.lengths[self._ended] = 0
+            self._frames[self._ended] = self._engine.start(self._ended, self._begin(self._ended))
+        return self._stack.push(torch.from_numpy(self._frames)[None], torch.from_numpy(begun)[None])[0], begun
+
+    def step(self, actions: NDArray[np.int64]) -> tuple[Outcome, NDArray[np.int64]]:
+        """Do an action in each slot; give what came of it, and the slots whose games ended or ran out of time."""
+        self._engine.send(actions)
+        outcome = self._engine.recv()
+        self._frames[:] = outcome.frames
+        self.lengths += 1
+        (self._ended,) = np.nonzero(outcome.terminated | (self.lengths >= self._engine.max_episode_steps))
+        return outcome, self._ended

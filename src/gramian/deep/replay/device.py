@@ -1,0 +1,488 @@
+"""Replay memory of a population: one frame for a step, observations rebuilt when they are sampled.
+
+Every environment has a ring of *slots*. A slot holds one frame and what was done on seeing it; the newest slot holds
+the frame that waits for its action. Two more facts make the rebuilding right: a slot's *age* (the number of steps
+since the game began, as far as it matters), which says how many of the slots before it belong to its stack, and for
+an episode that ran out of time a slot of its own for the last frame, from which a learner bootstraps and no
+transition starts.
+
+Transitions are numbered 0, 1, 2, … and, as all environments step together, the k-th call of :meth:`Replay.add` makes
+transition k of every environment. ``starts`` maps a transition to its slot. A transition can be sampled once its n
+steps are known, and as long as it is among the newest ``capacity / E`` of its environment: these form one interval of
+numbers ``[first, last]`` for each environment, so that a uniform draw needs no rejection.
+"""
+
+from collections.abc import Sequence
+from math import ceil
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from gramian.core.errors import UserError
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.streams import Stream, torch_bits, torch_integers
+from gramian.deep.envs.observations import ObservationSpec
+
+TERMINAL, TRUNCATED = 1, 2
+"""How a step ended, as flags: no value follows; the time was over."""
+
+
+class _Layout(NamedTuple):
+    """Sizes of the rings of one environment."""
+
+    kept: int
+    """The number of transitions that may be sampled."""
+    starts: int
+    """The length of the ring of transitions."""
+    slots: int
+    """The length of the ring of slots."""
+    reach: int
+    """The greatest distance of a sampleable transition's slot from the newest slot."""
+
+
+def _layout(capacity: int, environments: int, stack: int) -> _Layout:
+    kept = ceil(capacity / environments)
+    # Final frames take slots too. There is room for one in 512 steps; where there are more, the oldest transitions are
+    # given up a little earlier.
+    reach = kept + kept // 512 + 8
+    # The frames before the oldest transition are needed for its stack, and there may be a final frame before each.
+    return _Layout(kept, kept + stack, reach + 2 * stack + 2, reach)
+
+
+def bytes_needed(spec: ObservationSpec, population: int, envs_per_run: int, capacity: int) -> int:
+    """Bytes that a :class:`Replay` of these sizes allocates.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bytes_needed(ObservationSpec((84, 84), np.uint8, 4), 1, 1, 1_000_000) / 1e9 < 7.2
+    True
+    """
+    layout = _layout(capacity, envs_per_run, spec.stack)
+    count = population * envs_per_run
+    slots = count * layout.slots
+    per_slot = 1 + 4 + 1 + 1  # action, reward, end, age
+    per_environment = 8 * 4  # base, head, first, last
+    return (slots + 1) * spec.frame_bytes + slots * per_slot + count * (layout.starts * 4 + per_environment)
+
+
+class Replay:
+    """The last ``capacity`` transitions of each of P runs.
+
+    Parameters
+    ----------
+    spec
+        What one observation is.
+    population
+        P.
+    envs_per_run
+        E: the capacity of a run is split evenly over its environments.
+    capacity
+        Transitions kept for each run.
+    n_step
+        Steps of reward in a transition.
+    gamma
+        Discount γ of a step.
+    device
+        Where everything lies and is sampled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> replay = Replay(ObservationSpec((1,), np.float32, 1), population=1, envs_per_run=1, capacity=10)
+    >>> no, yes = torch.tensor([[False]]), torch.tensor([[True]])
+    >>> replay.begin(torch.tensor([[[0.5]]]))
+    >>> replay.add(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, torch.tensor([[[0.75]]]), no)
+    >>> batch = replay.sample(torch.tensor([7]), counter=0, batch_size=1)
+    >>> [x.item() for x in batch]
+    [0.5, 1, 2.0, 0.9900000095367432, 0.75]
+    """
+
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        population: int,
+        envs_per_run: int,
+        capacity: int,
+        *,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        device: str | torch.device = "cpu",
+    ):
+        if n_step < 1:
+            raise UserError(f"n_step = {n_step} is too small; give 1 or more")
+        if capacity < n_step * envs_per_run:
+            raise UserError(
+                f"capacity = {capacity} is too small; give {n_step * envs_per_run} or more, n_step for each environment"
+            )
+        self.spec = spec
+        self.shape = (population, envs_per_run)
+        self.n_step = n_step
+        self.added = 0
+        """Calls of :meth:`add` so far: the number of transitions of every environment."""
+        self._floor = 0  # the first transition that there is
+        self._layout = _layout(capacity, envs_per_run, spec.stack)
+        count, slots = population * envs_per_run, self._layout.slots
+        device = torch.device(device)
+
+        # The frames are not cleared, so that memory of the host is taken as it fills. The last one stays zero: it
+        # stands before the first frame of an episode.
+        self._frames = torch.empty(count * slots + 1, *spec.frame_shape, dtype=spec.torch_dtype, device=device)
+        self._frames[-1] = 0
+        self._nothing = count * slots
+        self._actions = torch.zeros(count * slots, dtype=torch.uint8, device=device)
+        self._rewards = torch.zeros(count * slots, dtype=torch.float32, device=device)
+        self._ends = torch.zeros(count * slots, dtype=torch.uint8, device=device)
+        self._ages = torch.zeros(count * slots, dtype=torch.uint8, device=device)
+        self._starts = torch.zeros(count, self._layout.starts, dtype=torch.int32, device=device)
+        # for each environment: its first slot; its newest slot; its first and last transition that can be sampled
+        self._base = torch.arange(count, device=device) * slots
+        self._head = torch.zeros(count, dtype=torch.int64, device=device)
+        self._added = torch.zeros((), dtype=torch.int64, device=device)  # `added`, where a CUDA graph can read it
+        self._first = torch.zeros(count, dtype=torch.int64, device=device)
+        self._last = torch.full((count,), -1, dtype=torch.int64, device=device)
+        self._powers = gamma ** torch.arange(n_step + 1, dtype=torch.float64, device=device)
+        self._back = torch.arange(spec.stack - 1, -1, -1, device=device)
+        self._ahead = torch.arange(n_step, device=device)
+        self._counted = torch.arange(0, device=device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything lies."""
+        return self._frames.device
+
+    @property
+    def counters(self) -> tuple[Tensor, ...]:
+        """What :meth:`write` changes beside the transitions themselves."""
+        return self._added, self._head, self._first, self._last
+
+    @property
+    def oldest(self) -> int:
+        """The first transition whose data may still be needed, now or later."""
+        return max(self._floor, self.added - self._layout.kept - self.spec.stack + 1)
+
+    @property
+    def ready(self) -> bool:
+        """Whether every environment has a transition that can be sampled."""
+        return self.added >= self._floor + self.n_step + (self.spec.stack - 1 if self._floor else 0)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes allocated for what grows with the replay's size, as :func:`bytes_needed` foretells them."""
+        tensors = (self._frames, self._actions, self._rewards, self._ends, self._ages, self._starts)
+        counters = (self._base, self._head, self._first, self._last)
+        return sum(tensor.numel() * tensor.element_size() for tensor in (*tensors, *counters))
+
+    def begin(self, frames: Tensor) -> None:
+        """Take the first frames ``[P, E, *frame_shape]`` of the first episodes; empties the replay."""
+        self.added = self._floor = 0
+        self._added.zero_()
+        self._head.zero_()
+        self._first.zero_()
+        self._last.fill_(-1)
+        self._put(self._base, frames, torch.zeros_like(self._head))
+
+    def add(
+        self,
+        actions: Tensor,
+        rewards: Tensor,
+        terminal: Tensor,
+        truncated: Tensor,
+        frames: Tensor,
+        started: Tensor,
+        final_frames: Tensor | None = None,
+    ) -> None:
+        """Add one step of all environments. Every tensor is ``[P, E, …]`` and lies on the replay's device.
+
+        Nothing here waits for the device. It is :meth:`write` and then :meth:`count`.
+
+        Parameters
+        ----------
+        actions
+            Taken on seeing the frames given before.
+        rewards
+            The learner's (clipped, if it clips them).
+        terminal
+            bool: the learner's episode ended (game over, or a life lost where that counts), so that no value follows.
+        truncated
+            bool: the game was ended by its time limit.
+        frames
+            The newest frames: the first of the next game where one ended.
+        started
+            bool: ``frames`` is the first of a game, because one was over or truncated.
+        final_frames
+            The truncated games' last frames. May be None where no game is truncated.
+        """
+        self.write(actions, rewards, terminal, truncated, frames, started, final_frames)
+        self.count()
+
+    def write(
+        self,
+        actions: Tensor,
+        rewards: Tensor,
+        terminal: Tensor,
+        truncated: Tensor,
+        frames: Tensor,
+        started: Tensor,
+        final_frames: Tensor | None = None,
+    ) -> None:
+        """The device's part of :meth:`add`: it depends on nothing that the host knows, so a CUDA graph can hold it."""
+        layout = self._layout
+        slot = self._base + self._head
+        cut = truncated.reshape(-1).to(torch.int64)
+        ended = terminal.reshape(-1).to(torch.int64) * TERMINAL + cut * TRUNCATED
+        self._actions[slot] = actions.reshape(-1).to(torch.uint8)
+        self._rewards[slot] = rewards.reshape(-1).to(torch.float32)
+        self._ends[slot] = ended.to(torch.uint8)
+        self._starts.index_copy_(1, (self._added % layout.starts).view(1), self._head.to(torch.int32)[:, None])
+        age = (self._ages[slot].to(torch.int64) + 1).clamp(max=self.spec.stack)
+        if final_frames is not None:  # where nothing was truncated, the frames below take this slot
+            self._put(self._base + (self._head + 1) % layout.slots, final_frames, age)
+        self._head.copy_((self._head + 1 + cut) % layout.slots)
+        self._put(self._base + self._head, frames, torch.where(started.reshape(-1), 0, age))
+
+        number = self._added.clone()
+        self._added.add_(1)
+        complete = torch.maximum(self._last, self._added - self.n_step)
+        self._last.copy_(torch.where(ended > 0, number, complete))
+        first = torch.maximum(self._first, self._added - layout.kept)
+        for _ in range(2):  # a step takes two slots at most
+            first = first + (self._distance(first) > layout.reach)
+        self._first.copy_(first)
+
+    def count(self) -> None:
+        """The host's part of :meth:`add`: there is one more transition."""
+        self.added += 1
+
+    def sizes(self) -> Tensor:
+        """``[P]``: how many transitions of each run can be sampled."""
+        return self._counts().sum(dim=1)
+
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """``[P, E]`` each: the first and the last transition of every environment that can be sampled."""
+        return self._first.view(self.shape).clone(), self._last.view(self.shape).clone()
+
+    def indices(
+        self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
+    ) -> tuple[Tensor, Tensor]:
+        """Draw transitions uniformly, with replacement: (environment, transition), ``[P, B]`` each.
+
+        Element b of run p is a function of (``seeds[p]``, ``stream``, ``counter``, b) and of what the run's replay
+        holds; each transition has the same chance up to 2^-63 times their number.
+
+        Parameters
+        ----------
+        seeds
+            int64 ``[P]``.
+        counter
+            Which draw this is; a tensor inside a CUDA graph.
+        """
+        counts = self._counts()
+        ends = counts.cumsum(dim=1)
+        random_bits = torch_bits(seeds[:, None], stream, counter, self._numbers(batch_size))
+        drawn = torch_integers(random_bits, ends[:, -1:])
+        environment = (drawn[:, :, None] >= ends[:, None, :]).sum(dim=2)
+        rank = drawn - (ends - counts).gather(1, environment)
+        return environment, rank + self._first.view(self.shape).gather(1, environment)
+
+    def empty_batch(self, batch_size: int) -> Batch:
+        """Memory for a batch of this replay's transitions, for :meth:`fetch` and :meth:`sample` to write into."""
+        self._numbers(batch_size)  # so that they are there before anything is compiled
+        shape, device = (self.shape[0], batch_size), self._frames.device
+        looks = [torch.empty(*shape, *self.spec.shape, dtype=self.spec.torch_dtype, device=device) for _ in range(2)]
+        numbers = torch.empty(2, *shape, device=device)
+        return Batch(looks[0], torch.empty(shape, dtype=torch.int64, device=device), numbers[0], numbers[1], looks[1])
+
+    def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
+        """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``.
+
+        A window of n steps stops where the episode ends; where the game was over, the next observation is zero. With
+        ``out`` the batch is written there.
+        """
+        run = torch.arange(self.shape[0], device=environments.device)[:, None]
+        row = run * self.shape[1] + environments
+        start = self._starts[row, transitions % self._layout.starts].to(torch.int64)
+
+        steps = self._slot(row[..., None], start[..., None] + self._ahead)
+        ends = self._ends[steps]
+        ended = (ends > 0).to(torch.int64)
+        counted = ended.cumsum(dim=-1) - ended == 0  # an end cuts off the steps after it
+        length = counted.sum(dim=-1)
+        rewards = torch.where(counted, self._rewards[steps].to(torch.float64) * self._powers[:-1], 0).sum(dim=-1)
+        terminal = (counted & (ends & TERMINAL > 0)).any(dim=-1)
+        discounts = torch.where(terminal, 0, self._powers[length])
+        batch = Batch(
+            observations=self._observations(row, start),
+            actions=self._actions[self._slot(row, start)].to(torch.int64),
+            rewards=rewards.to(torch.float32),
+            discounts=discounts.to(torch.float32),
+            next_observations=self._observations(row, start + length, after_a_step=True),
+        )
+        if out is None:
+            return batch
+        for place, found in zip(out, batch, strict=True):
+            place.copy_(found)
+        return out
+
+    def sample(
+        self,
+        seeds: Tensor,
+        counter: int | Tensor,
+        batch_size: int,
+        stream: Stream = Stream.REPLAY,
+        out: Batch | None = None,
+    ) -> Batch:
+        """Draw ``batch_size`` transitions of every run: :meth:`fetch` of :meth:`indices`."""
+        self._check_ready()
+        return self.fetch(*self.indices(seeds, counter, batch_size, stream), out)
+
+    def _check_ready(self) -> None:
+        if not self.ready:
+            raise ValueError(f"nothing to sample yet: {self.added - self._floor} steps were added")
+
+    def segment(self, start: int, end: int) -> dict[str, Tensor]:
+        """Copy transitions ``[start, end)`` of all environments to the host; what is copied never changes again.
+
+        Transitions that an environment holds no more come as zeros.
+
+        Returns
+        -------
+        dict
+            ``frames [P·E, n, *frame_shape]``, ``actions``, ``rewards``, ``ends``, ``ages`` ``[P·E, n]``, the
+            truncated episodes' ``final_frames [k, *frame_shape]`` in the order of environment and transition, and
+            ``start``.
+        """
+        if not self.oldest <= start <= end <= self.added:
+            raise ValueError(f"transitions [{start}, {end}) are not within [{self.oldest}, {self.added})")
+        number = torch.arange(start, end, device=self._head.device)
+        row = torch.arange(self._head.numel(), device=number.device)[:, None]
+        local = self._starts[row, number % self._layout.starts].to(torch.int64)
+        slot = self._slot(row, local)
+        held = number >= self._first[:, None] - self.spec.stack + 1
+        ends = self._ends[slot] * held
+        final = self._slot(row, local + 1)[ends & TRUNCATED > 0]
+        return {
+            "frames": self._frames[torch.where(held, slot, self._nothing)].cpu(),
+            "actions": (self._actions[slot] * held).cpu(),
+            "rewards": torch.where(held, self._rewards[slot], 0).cpu(),
+            "ends": ends.cpu(),
+            "ages": (self._ages[slot] * held).cpu(),
+            "final_frames": self._frames[final].cpu(),
+            "start": torch.tensor([start]),
+        }
+
+    def state(self) -> dict[str, Tensor]:
+        """Copy everything but the transitions to the host: the waiting frames and the counters."""
+        slot = self._base + self._head
+        return {
+            "frames": self._frames[slot].cpu(),
+            "ages": self._ages[slot].cpu(),
+            "first": self._first.cpu(),
+            "last": self._last.cpu(),
+            "added": torch.tensor([self.added]),
+            "floor": torch.tensor([self._floor]),
+        }
+
+    def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
+        """Become a replay that samples and goes on as the saved one did.
+
+        Parameters
+        ----------
+        state
+            Of :meth:`state`.
+        segments
+            Of :meth:`segment`, one after the other without gaps, from ``oldest`` (as it was then) or before to the
+            last transition. Without them the replay is empty, and its transitions are numbered on from those saved.
+
+        Raises
+        ------
+        UserError
+            If the segments do not fit.
+        """
+        added, floor = int(state["added"]), int(state["floor"])
+        if state["first"].shape != self._head.shape:
+            raise UserError(
+                f"the saved replay has {state['first'].numel()} environments and this one {self._head.numel()}; "
+                "resume with the settings of the saved run"
+            )
+        self._floor = floor if segments else added
+        self.added = int(segments[0]["start"]) if segments else added
+        if self.added > max(floor, added - self._layout.kept - self.spec.stack + 1) and segments:
+            raise UserError(f"the saved replay is not whole: it begins with transition {self.added}, which is too late")
+        self._head.zero_()
+        for segment in segments:
+            if int(segment["start"]) != self.added:
+                raise UserError(
+                    f"the saved replay is not whole: transition {self.added} is followed by {int(segment['start'])}"
+                )
+            self._append(segment)
+        if self.added != added:
+            raise UserError(f"the saved replay is not whole: it ends before transition {self.added}, not {added}")
+        device = self._head.device
+        self._added.fill_(added)
+        ages = state["ages"].to(device)
+        self._put(self._base + self._head, state["frames"].to(device), ages)
+        if segments:
+            self._first.copy_(state["first"])
+            self._last.copy_(state["last"])
+        else:  # the frames before the waiting ones are lost: begin where no stack can reach back to them
+            self._first.copy_(added + torch.where(ages > 0, self.spec.stack - 1, 0))
+            self._last.fill_(added - 1)
+
+    def _append(self, segment: dict[str, Tensor]) -> None:
+        # in parts that fit into the rings, so that nothing is written to one place twice at once
+        longest = min(self._layout.starts, self._layout.slots // 2 - 1)
+        device = self._head.device
+        row = torch.arange(self._head.numel(), device=device)[:, None]
+        finals = torch.nonzero(segment["ends"] & TRUNCATED)[:, 1]  # in the order of the final frames
+        for begin in range(0, segment["ends"].shape[1], longest):
+            part = slice(begin, begin + longest)
+            ends = segment["ends"][:, part].to(device)
+            cut = ends & TRUNCATED > 0
+            used = (1 + cut.to(torch.int64)).cumsum(dim=1)
+            local = self._head[:, None] + used - 1 - cut.to(torch.int64)
+            slot = self._slot(row, local)
+            self._put(slot, segment["frames"][:, part].to(device), segment["ages"][:, part].to(device))
+            self._actions[slot] = segment["actions"][:, part].to(device)
+            self._rewards[slot] = segment["rewards"][:, part].to(device)
+            self._ends[slot] = ends
+            numbers = torch.arange(self.added, self.added + ends.shape[1], device=device)
+            self._starts[:, numbers % self._layout.starts] = (local % self._layout.slots).to(torch.int32)
+            final_frames = segment["final_frames"][(finals >= begin) & (finals < begin + longest)]
+            ages = (self._ages[slot[cut]].to(torch.int64) + 1).clamp(max=self.spec.stack)
+            self._put(self._slot(row, local + 1)[cut], final_frames.to(device), ages)
+            self._head.copy_((self._head + used[:, -1]) % self._layout.slots)
+            self.added += ends.shape[1]
+
+    def _numbers(self, count: int) -> Tensor:
+        # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
+        if len(self._counted) != count:
+            self._counted = torch.arange(count, device=self.device)
+        return self._counted
+
+    def _counts(self) -> Tensor:
+        return (self._last - self._first + 1).clamp(min=0).view(self.shape)
+
+    def _slot(self, row: Tensor, local: Tensor) -> Tensor:
+        return row * self._layout.slots + local % self._layout.slots
+
+    def _put(self, slot: Tensor, frames: Tensor, ages: Tensor) -> None:
+        flat = slot.reshape(-1)
+        self._frames.index_copy_(0, flat, frames.reshape(-1, *self.spec.frame_shape))
+        self._ages[flat] = ages.reshape(-1).to(torch.uint8)
+
+    def _distance(self, transition: Tensor) -> Tensor:
+        # from the transition's slot to the newest; transitions that do not exist yet are nowhere
+        start = self._starts.gather(1, (transition % self._layout.starts)[:, None])[:, 0]
+        distance = (self._head - start) % self._layout.slots
+        return torch.where(transition < self._added, distance, 0)
+
+    def _observations(self, row: Tensor, local: Tensor, after_a_step: bool = False) -> Tensor:
+        age = self._ages[self._slot(row, local)].to(torch.int64)
+        belongs = self._back <= age[..., None]
+        if after_a_step:
+            belongs &= age[..., None] > 0  # what follows a step is never a first frame: the game was over
+        slots = self._slot(row[..., None], local[..., None] - self._back)
+        frames = self._frames[torch.where(belongs, slots, self._nothing)]
+        return frames.view(*row.shape, *self.spec.shape)

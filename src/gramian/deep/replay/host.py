@@ -1,0 +1,261 @@
+"""A replay in the memory of the host, on numpy.
+
+The arrays of a small population are so short that calling an operation costs more than carrying it out, and numpy
+calls its own at a third of torch's price. Every number is that of `gramian.deep.replay.device.Replay`.
+
+Beside a GPU too this is ordinary memory, and only the batches are page-locked (`engines.pipeline`): a replay of
+tens of gigabytes, page-locked, would be taken from the whole machine, and the GPU's copy would be no faster, since the
+host gathers the frames of a batch into one piece anyway.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.streams import Stream, bits, further, integers
+from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay.device import TERMINAL, TRUNCATED, Replay
+
+Integers = NDArray[np.int64]
+PIECE_BYTES = 1 << 20
+"""Of a batch, at least, that a thread is given to gather: some ten times what it takes to hand it over."""
+
+
+class HostReplay(Replay):
+    """A :class:`Replay` on the CPU: the same memory, written and read through numpy.
+
+    Parameters
+    ----------
+    spec, population, envs_per_run, capacity, n_step, gamma
+        As of `Replay`.
+    threads
+        How many of them gather the frames of a large batch. More than one is for a learner on a GPU, beside which cores
+        are idle: the frames of a dozen runs of Atari are 20 MB, which take one thread as long as three agent steps.
+    compiled
+        Do it by kernels (`engines.kernels.replay`), with which numba comes; where there is one thread alone.
+
+    Examples
+    --------
+    >>> replay = HostReplay(ObservationSpec((1,), np.float32, 1), population=1, envs_per_run=1, capacity=10)
+    >>> no = torch.tensor([[False]])
+    >>> replay.begin(torch.tensor([[[0.5]]]))
+    >>> replay.add(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, torch.tensor([[[0.75]]]), no)
+    >>> [x.item() for x in replay.sample(torch.tensor([7]), counter=0, batch_size=1)]
+    [0.5, 1, 2.0, 0.9900000095367432, 0.75]
+    """
+
+    def __init__(
+        self,
+        spec: ObservationSpec,
+        population: int,
+        envs_per_run: int,
+        capacity: int,
+        *,
+        n_step: int = 1,
+        gamma: float = 0.99,
+        threads: int = 1,
+        compiled: bool = False,
+    ):
+        super().__init__(spec, population, envs_per_run, capacity, n_step=n_step, gamma=gamma)
+        self._threads = threads
+        self._helpers = ThreadPoolExecutor(threads, "gramian-replay") if threads > 1 else None
+        # views of the tensors' memory
+        self._pixels = self._frames.view(len(self._frames), -1).numpy()
+        self._action, self._reward, self._end, self._age = (
+            tensor.numpy() for tensor in (self._actions, self._rewards, self._ends, self._ages)
+        )
+        self._start, self._origin, self._newest = (tensor.numpy() for tensor in (self._starts, self._base, self._head))
+        self._oldest, self._youngest = self._first.numpy(), self._last.numpy()
+        self._power, self._behind = self._powers.numpy(), self._back.numpy()
+        self._following = self._ahead.numpy()
+        self._run = np.arange(population)[:, None]
+        # Only final frames, which take slots of their own, can make the ring too short for the capacity.
+        self._finals = False
+        self._keys: dict[Stream, tuple[Tensor, NDArray[np.uint64]]] = {}
+        self._kernels: Any = import_module("gramian.deep.engines.kernels.replay") if compiled and threads == 1 else None
+        if self._kernels is not None:
+            self._store = self._kernels.Store(
+                *(self._pixels, self._action, self._reward, self._end, self._age, self._start),
+                *(self._origin, self._newest, self._oldest, self._youngest),
+            )
+
+    def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
+        """See :meth:`Replay.load`."""
+        super().load(state, segments)
+        self._finals = True
+
+    def write(
+        self,
+        actions: Tensor,
+        rewards: Tensor,
+        terminal: Tensor,
+        truncated: Tensor,
+        frames: Tensor,
+        started: Tensor,
+        final_frames: Tensor | None = None,
+    ) -> None:
+        """See :meth:`Replay.write`."""
+        layout, head = self._layout, self._newest
+        cut, over = truncated.numpy().reshape(-1), terminal.numpy().reshape(-1)
+        if self._kernels is not None:
+            self._write(actions, rewards, over, cut, frames, started, final_frames)
+            return
+        slot = self._origin + head
+        self._action[slot] = actions.numpy().reshape(-1)
+        self._reward[slot] = rewards.numpy().reshape(-1)
+        self._end[slot] = over * TERMINAL + cut * TRUNCATED
+        self._start[:, self.added % layout.starts] = head
+        age = np.minimum(self._age[slot] + np.uint8(1), np.uint8(self.spec.stack))
+        head += 1
+        head[head == layout.slots] = 0
+        if cut.any():
+            if final_frames is None:
+                raise ValueError("a game was truncated, and its last frame is not given")
+            self._finals = True
+            slot = (self._origin + head)[cut]
+            self._pixels[slot] = final_frames.numpy().reshape(len(head), -1)[cut]
+            self._age[slot] = age[cut]
+            head[cut] += 1
+            head[head == layout.slots] = 0
+        slot = self._origin + head
+        self._pixels[slot] = frames.numpy().reshape(len(head), -1)
+        self._age[slot] = age * ~started.numpy().reshape(-1)
+
+        number = self.added
+        np.maximum(self._youngest, number + 1 - self.n_step, out=self._youngest)
+        self._youngest[over | cut] = number
+        np.maximum(self._oldest, number + 1 - layout.kept, out=self._oldest)
+        if self._finals:
+            everyone = np.arange(len(head))
+            for _ in range(2):  # a step takes two slots at most
+                distance = (head - self._start[everyone, self._oldest % layout.starts]) % layout.slots
+                self._oldest += (distance > layout.reach) & (self._oldest <= number)
+
+    def _write(
+        self,
+        actions: Tensor,
+        rewards: Tensor,
+        over: NDArray[np.bool_],
+        cut: NDArray[np.bool_],
+        frames: Tensor,
+        started: Tensor,
+        final_frames: Tensor | None,
+    ) -> None:
+        """`write` by a kernel."""
+        if cut.any():
+            if final_frames is None:
+                raise ValueError("a game was truncated, and its last frame is not given")
+            self._finals = True
+        layout, count = self._layout, len(self._newest)
+        newest = frames.numpy().reshape(count, -1)
+        finals = newest if final_frames is None else final_frames.numpy().reshape(count, -1)
+        sizes = layout.slots, self.spec.stack, self.n_step, layout.kept, layout.reach
+        happened = actions.numpy().reshape(-1), rewards.numpy().reshape(-1), over, cut, started.numpy().reshape(-1)
+        if any(len(array) != count for array in happened):
+            raise ValueError(f"what {count} environments did is needed, not that of {[len(x) for x in happened]}")
+        marks = TERMINAL, TRUNCATED
+        self._kernels.write(self._store, *happened, newest, finals, self.added, sizes, marks, self._finals)
+
+    def indices(
+        self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
+    ) -> tuple[Tensor, Tensor]:
+        """See :meth:`Replay.indices`."""
+        row, transition = self._draw(seeds, int(counter), batch_size, stream)
+        return torch.from_numpy(row - self._run * self.shape[1]), torch.from_numpy(transition)
+
+    def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
+        """See :meth:`Replay.fetch`."""
+        row = self._run * self.shape[1] + environments.numpy()
+        if row.size and not 0 <= row.min() <= row.max() < len(self._newest):
+            raise IndexError(f"environments are numbered from 0 to {self.shape[1] - 1}")
+        return self._gather(row, transitions.numpy(), out)
+
+    def sample(
+        self,
+        seeds: Tensor,
+        counter: int | Tensor,
+        batch_size: int,
+        stream: Stream = Stream.REPLAY,
+        out: Batch | None = None,
+    ) -> Batch:
+        """See :meth:`Replay.sample`."""
+        self._check_ready()
+        return self._gather(*self._draw(seeds, int(counter), batch_size, stream), out)
+
+    def _draw(self, seeds: Tensor, counter: int, batch_size: int, stream: Stream) -> tuple[Integers, Integers]:
+        """Row and transition of each element, ``[P, B]``."""
+        known = self._keys.get(stream)
+        if known is None or known[0] is not seeds:
+            known = self._keys[stream] = seeds, bits(seeds.numpy()[:, None], stream)
+        random_bits = further(known[1], counter, np.arange(batch_size))
+        first = self._oldest.reshape(self.shape)
+        counts = np.maximum(self._youngest.reshape(self.shape) - first + 1, 0)
+        ends = counts.cumsum(axis=1)
+        drawn = integers(random_bits, ends[:, -1:])
+        if self.shape[1] == 1:
+            return np.broadcast_to(self._run, drawn.shape), drawn + first
+        environment = (drawn[:, :, None] >= ends[:, None, :]).sum(axis=2)
+        rank = drawn - np.take_along_axis(ends - counts, environment, axis=1)
+        return self._run * self.shape[1] + environment, rank + np.take_along_axis(first, environment, axis=1)
+
+    def _gather(self, row: Integers, transition: Integers, out: Batch | None) -> Batch:
+        if self._kernels is not None:
+            return self._gather_compiled(row, transition, out)
+        slots, origin = self._layout.slots, row * self._layout.slots
+        start = self._start[row, transition % self._layout.starts].astype(np.int64)
+        steps = origin[..., None] + (start[..., None] + self._following) % slots
+        ends = self._end[steps]
+        ended = ends > 0
+        counted = ended.cumsum(axis=-1) - ended == 0  # an end cuts off the steps after it
+        length = counted.sum(axis=-1)
+        rewards = np.where(counted, self._reward[steps] * self._power[:-1], 0).sum(axis=-1)
+        terminal = (counted & (ends & TERMINAL > 0)).any(axis=-1)
+        batch = out if out is not None else self.empty_batch(row.shape[1])
+        batch.actions.numpy()[:] = self._action[steps[..., 0]]
+        batch.rewards.numpy()[:] = rewards
+        batch.discounts.numpy()[:] = np.where(terminal, 0, self._power[length])
+        begun = self._take(self._wanted(origin, start), batch.observations)
+        begun += self._take(self._wanted(origin, start + length, after_a_step=True), batch.next_observations)
+        wait(begun)
+        for piece in begun:
+            piece.result()
+        return batch
+
+    def _gather_compiled(self, row: Integers, transition: Integers, out: Batch | None) -> Batch:
+        batch = out if out is not None else self.empty_batch(row.shape[1])
+        wanted = np.ascontiguousarray(row).reshape(-1), np.ascontiguousarray(transition).reshape(-1)
+        sizes, pictures = (self._layout.slots, self.spec.stack, self.n_step), (row.size, self.spec.stack, -1)
+        # views, which fail where a field is not contiguous: a copy would be written in vain
+        numbers = (field.view(-1).numpy() for field in (batch.actions, batch.rewards, batch.discounts))
+        seen = (field.view(pictures).numpy() for field in (batch.observations, batch.next_observations))
+        self._kernels.gather(self._store, *wanted, self._power, sizes, TERMINAL, *numbers, *seen)
+        return batch
+
+    def _wanted(self, origin: Integers, local: Integers, after_a_step: bool = False) -> Integers:
+        """Where the frames of the observations lie that end with the given slots, one after the other."""
+        slots = self._layout.slots
+        age = self._age[origin + local % slots][..., None]
+        belongs = self._behind <= age
+        if after_a_step:
+            belongs &= age > 0  # what follows a step is never a first frame: the game was over
+        places = origin[..., None] + (local[..., None] - self._behind) % slots
+        return np.where(belongs, places, self._nothing).reshape(-1)
+
+    def _take(self, wanted: Integers, place: Tensor) -> list[Future[object]]:
+        """Write the wanted frames into ``place``, or begin to, in several threads, where there is enough for each."""
+        out = place.numpy().reshape(wanted.size, -1)
+        pieces = min(self._threads, out.nbytes // PIECE_BYTES)
+        if self._helpers is None or pieces < 2:
+            # with "clip" numpy writes into `out` itself; no place is out of range
+            self._pixels.take(wanted, axis=0, out=out, mode="clip")
+            return []
+        parts = [slice(*ends) for ends in pairwise(wanted.size * number // pieces for number in range(pieces + 1))]
+        return [self._helpers.submit(self._pixels.take, wanted[part], 0, out[part], "clip") for part in parts]

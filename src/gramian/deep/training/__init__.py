@@ -1,0 +1,1 @@
+"""Training a population: settings, the loop, files and checkpoints."""

@@ -1,0 +1,376 @@
+"""What a training run is made of: presets, their values, and the population that they are used for."""
+
+import math
+import tomllib
+import types
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import tyro
+
+from gramian.core.errors import UserError, unknown
+from gramian.core.games import Game, Kind, find_game
+from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.losses import TDLoss
+from gramian.deep.envs.options import EnvironmentOptions
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
+NetworkChoice = Literal["auto", "nature", "dopamine", "minatar", "mlp"]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every value that a preset sets. All runs of a population share them.
+
+    A preset file holds the same names; its tables ``[environment.atari]``, ``[environment.minatar]`` and
+    ``[environment.cartpole]`` set the emulators.
+    """
+
+    frames: int = 20_000_000
+    """Emulator frames of a run, the random ones at its beginning included; an agent step is ``frame_skip`` frames."""
+    kappa: float = 10.24
+    """κ of the arms that name none of their own."""
+
+    network: NetworkChoice = "auto"
+    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole. dopamine is
+    Dopamine's reading of nature, with padded convolutions and other initial weights."""
+    features_dim: int = 0
+    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 for Atari, 128 minatar, 64 mlp."""
+    layer_norm: bool = False
+    """Normalise the hidden layers before their rectifier."""
+    tf32: bool = False
+    """Let a GPU round the factors of its matrix products to TF32, those of penalties and measures excepted. An update
+    of Atari's network takes half the time. A CPU does not know it."""
+    bf16: bool = False
+    """Let a CPU round the factors of products to bfloat16: in updates those of convolutions and hidden layer, in actors
+    those of convolutions. An update of Atari's network takes two thirds of the time where the CPU can multiply such
+    numbers (avx512_bf16 or AMX), and longer elsewhere. A GPU, other networks and float64 do not know it."""
+
+    gamma: float = 0.99
+    """Discount of one agent step."""
+    n_step: int = 1
+    """Steps of reward before the target bootstraps."""
+    double_q: bool = False
+    """The online network chooses the action that the target network values."""
+    loss: TDLoss = "huber"
+    """TD loss, a mean over the batch."""
+    learning_rate: float = 1e-4
+    """Adam's."""
+    adam_epsilon: float = 1.5e-4
+    """Adam's."""
+    weight_decay: float = 0.0
+    """Decoupled, of all parameters."""
+    max_grad_norm: float = 0.0
+    """Largest norm of a run's gradient; 0 leaves it as it is."""
+
+    batch_size: int = 32
+    """Transitions of an update."""
+    replay_capacity: int = 1_000_000
+    """Transitions that are kept."""
+    prefill_agent_steps: int = 50_000
+    """Random actions before the first update."""
+    update_period_agent_steps: int = 4
+    """Agent steps between two updates."""
+    target_period_agent_steps: int = 10_000
+    """Agent steps between two copies to the target network: a multiple of the update period."""
+    sequential: bool = False
+    """Act, store and learn one after the other, which takes longer. Otherwise the actors go on while the learner is at
+    work, with weights that lack the newest update, and those that have just fallen due."""
+
+    epsilon_initial: float = 1.0
+    """Share of random actions when the prefill is over."""
+    epsilon_final: float = 0.02
+    """Share of random actions from the end of the decay on."""
+    epsilon_decay_agent_steps: int = 1_000_000
+    """Length of the linear decay, counted from the end of the prefill."""
+
+    terminal_on_life_loss: bool = True
+    """A lost life ends the learner's episode; the game goes on."""
+    clip_rewards: bool = True
+    """The learner sees the sign of the reward; returns are raw all the same."""
+    envs_per_run: int = 1
+    """Environments that a run plays at once; 1 is the faithful setting."""
+
+    metrics_period_agent_steps: int = 10_000
+    """Agent steps between two rows of ``metrics.csv``."""
+    representation_period_agent_steps: int = 250_000
+    """Agent steps between two rows of ``representation.csv``; 0 for none."""
+    representation_states: int = 2048
+    """Held-out states on which the representation is measured."""
+    checkpoint_period_agent_steps: int = 250_000
+    """Agent steps between two checkpoints."""
+
+    environment: Annotated[EnvironmentOptions, tyro.conf.arg(name="")] = field(default_factory=EnvironmentOptions)
+    """Settings of the emulators."""
+
+    def __post_init__(self) -> None:
+        for name in (
+            "frames",
+            "n_step",
+            "batch_size",
+            "update_period_agent_steps",
+            "envs_per_run",
+            "representation_states",
+        ):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("target_period_agent_steps", "metrics_period_agent_steps", "checkpoint_period_agent_steps"):
+            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm"):
+            _require_finite(name, getattr(self, name))
+        _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "more than 0")
+        for name in ("epsilon_initial", "epsilon_final", "gamma"):
+            _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
+        for name in ("features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps"):
+            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
+        _require(
+            self.target_period_agent_steps % self.update_period_agent_steps == 0,
+            "target_period_agent_steps",
+            self.target_period_agent_steps,
+            f"a multiple of the update period {self.update_period_agent_steps}",
+        )
+        least = self.n_step * self.envs_per_run
+        _require(
+            self.prefill_agent_steps >= least,
+            "prefill_agent_steps",
+            self.prefill_agent_steps,
+            f"at least {least}, n_step for each environment, so that there is something to sample",
+        )
+        _require(
+            self.replay_capacity > least,
+            "replay_capacity",
+            self.replay_capacity,
+            f"more than {least}, n_step for each environment",
+        )
+
+
+@dataclass(frozen=True)
+class RunSpec:
+    """One run: what it plays, with which penalty, from which seed.
+
+    Examples
+    --------
+    >>> RunSpec(find_game("Seaquest"), Arm("gram", 10.24), seed=1).name
+    'seaquest-gram-k10.24-s1'
+    """
+
+    game: Game
+    arm: Arm
+    seed: int
+    learning_rate: float | None = None
+    """Where it differs from the settings'."""
+    label: str = ""
+    """What tables and reports call its arm; the arm itself where empty."""
+
+    def __post_init__(self) -> None:
+        _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
+        if self.learning_rate is not None:
+            _require_finite("learning_rate", self.learning_rate)
+
+    @property
+    def name(self) -> str:
+        """Name of the run's folder."""
+        rate = "" if self.learning_rate is None else f"-lr{self.learning_rate!r}"
+        arm = str(self.arm).replace(":", "-k", 1).replace(":", "-")
+        return f"{self.game.name.replace('/', '-')}-{arm}{rate}-s{self.seed}"
+
+
+@dataclass(frozen=True)
+class Config:
+    """A population: its settings and its runs, whose order is fixed.
+
+    Examples
+    --------
+    >>> config = Config("smoke", load_preset("smoke"), population(["minatar/breakout"], [Arm("dqn")], [0, 1]))
+    >>> [run.name for run in config.runs]
+    ['minatar-breakout-dqn-s0', 'minatar-breakout-dqn-s1']
+    """
+
+    preset: str
+    settings: Settings
+    runs: tuple[RunSpec, ...]
+
+    def __post_init__(self) -> None:
+        names = [run.name for run in self.runs]
+        if not names:
+            raise UserError("a population needs at least one run; name a game, an arm and a seed")
+        if twice := sorted(name for name, count in Counter(names).items() if count > 1):
+            raise UserError(f"run {twice[0]!r} stands twice in the population; name each arm and seed once")
+        kinds = {run.game.kind for run in self.runs}
+        if len(kinds) > 1:
+            raise UserError(f"games of kinds {', '.join(sorted(kinds))} cannot share a population; train them apart")
+        smallest = max(run.arm.minimum_batch_size for run in self.runs)
+        _require(self.settings.batch_size >= smallest, "batch_size", self.settings.batch_size, f"at least {smallest}")
+
+    @cached_property
+    def frames_per_agent_step(self) -> int:
+        """Emulator frames that one action lasts."""
+        return self.settings.environment.atari.frame_skip if self.runs[0].game.kind == "atari" else 1
+
+    @cached_property
+    def agent_steps(self) -> int:
+        """Agent steps of each run: ``frames`` rounded up to whole steps of all its environments."""
+        steps = -(-self.settings.frames // self.frames_per_agent_step)
+        return -(-steps // self.settings.envs_per_run) * self.settings.envs_per_run
+
+
+def population(games: Sequence[str], arms: Sequence[Arm], seeds: Sequence[int]) -> tuple[RunSpec, ...]:
+    """Games × arms × seeds, in this order.
+
+    Examples
+    --------
+    >>> [run.name for run in population(["pong"], [Arm("dqn"), Arm("gram", 0.5)], [7])]
+    ['pong-dqn-s7', 'pong-gram-k0.5-s7']
+    """
+    return tuple(RunSpec(find_game(game), arm, seed) for game in games for arm in arms for seed in seeds)
+
+
+def preset_names() -> list[str]:
+    """The presets that the package ships.
+
+    Examples
+    --------
+    >>> preset_names()
+    ['author', 'cartpole', 'dopamine', 'minatar', 'nature', 'smoke', 'tiny']
+    """
+    return sorted(entry.name.removesuffix(".toml") for entry in _PRESETS.iterdir() if entry.name.endswith(".toml"))
+
+
+_PRESETS = files("gramian") / "presets"
+
+
+def load_preset(name: str) -> Settings:
+    """A shipped preset by its name, or one of your own by the path of its TOML file.
+
+    Raises
+    ------
+    UserError
+        If there is none, or if it holds an unknown or ill-typed value.
+
+    Examples
+    --------
+    >>> load_preset("author").adam_epsilon
+    0.00015
+    """
+    return settings_from(_preset_values(name), f"preset '{name}'")
+
+
+def check_preset(name: str, kind: Kind) -> None:
+    """Refuse a preset that was made for other games: one that sets the emulators of other kinds and not of this one.
+
+    Raises
+    ------
+    UserError
+        If it was, or where `load_preset` raises one.
+
+    Examples
+    --------
+    >>> check_preset("smoke", "minatar")
+    >>> check_preset("author", "minatar")
+    Traceback (most recent call last):
+    ...
+    gramian.core.errors.UserError: preset 'author' is for games of atari, not of minatar; choose minatar or smoke
+    """
+    load_preset(name)  # complains first of a table that no emulator has
+    kinds = _preset_kinds(name)
+    if kinds and kind not in kinds:
+        fitting = [preset for preset in preset_names() if kind in _preset_kinds(preset)]
+        choice = " or ".join((", ".join(fitting[:-1]), fitting[-1])) if len(fitting) > 1 else fitting[0]
+        raise UserError(
+            f"preset '{name}' is for games of {' and '.join(sorted(kinds))}, not of {kind}; choose {choice}"
+        )
+
+
+def _preset_kinds(name: str) -> set[str]:
+    emulators = _preset_values(name).get("environment")
+    return set(emulators) if isinstance(emulators, Mapping) else set()
+
+
+def _preset_values(name: str) -> dict[str, Any]:
+    if name.endswith(".toml"):
+        try:
+            text = Path(name).read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"cannot read preset '{name}': {(error.strerror or str(error)).lower()}") from error
+    elif name in preset_names():
+        text = (_PRESETS / f"{name}.toml").read_text(encoding="utf-8")
+    else:
+        raise unknown("preset", name, preset_names())
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"preset '{name}' is not valid TOML: {error}") from error
+
+
+def settings_from(values: Mapping[str, Any], where: str, base: Settings | None = None) -> Settings:
+    """Settings with ``values``, as a TOML file nests them, in place of ``base``'s.
+
+    Raises
+    ------
+    UserError
+        For a key that does not exist, naming the nearest one, and for a value of the wrong type.
+
+    Examples
+    --------
+    >>> settings_from({"n_step": 3, "environment": {"atari": {"noop_max": 30}}}, "an example").n_step
+    3
+    """
+    return _updated(base or Settings(), values, where)
+
+
+def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:
+    """The content of a run's ``config.toml``: everything that is needed to make it again."""
+    rate = {} if run.learning_rate is None else {"learning_rate": run.learning_rate}
+    return {
+        "game": run.game.name,
+        "arm": str(run.arm),
+        "seed": run.seed,
+        **rate,
+        **({"label": run.label} if run.label else {}),
+        "preset": config.preset,
+        "settings": asdict(config.settings),
+    }
+
+
+def _updated(base: T, values: Mapping[str, Any], where: str) -> T:
+    hints = get_type_hints(type(base))
+    names = [entry.name for entry in fields(base)]
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in names:
+            raise unknown(f"key in {where}:", key, names)
+        changes[key] = _typed(getattr(base, key), value, hints[key], f"{key} in {where}")
+    return replace(base, **changes)
+
+
+def _typed(current: Any, value: Any, hint: Any, where: str) -> Any:
+    if is_dataclass(current) and not isinstance(current, type):
+        if not isinstance(value, Mapping):
+            raise UserError(f"{where} is {value!r}; it must be a table")
+        return _updated(current, value, where)
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise unknown(f"{where}:", str(value), get_args(hint))
+        return value
+    accepted = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    if float in accepted and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
+        raise UserError(f"{where} is {value!r}; it must be of type {hint.__name__}")
+    return value
+
+
+def _require_finite(name: str, value: float) -> None:
+    _require(math.isfinite(value) and value >= 0, name, value, "a finite number, 0 or more")
+
+
+def _require(holds: bool, name: str, value: object, right: str) -> None:
+    if not holds:
+        raise UserError(f"{name} is {value}; it must be {right}")

@@ -1,0 +1,103 @@
+"""What the features of a population look like on states that no run learns from.
+
+The states are fixed: a random player visits them, as for the average Q-value of Mnih et al. (2013). They are a function
+of the game and its settings alone, so that all arms and seeds are measured on the same ones, and a resumed run on those
+that it was measured on before.
+"""
+
+import hashlib
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gramian.core.cores import cores
+from gramian.core.games import Game
+from gramian.deep.agent.learner import Learner
+from gramian.deep.agent.networks import forward
+from gramian.deep.agent.streams import Stream, bits, integers
+from gramian.deep.envs import EnvironmentOptions, make_engine
+from gramian.deep.envs.playing import Players
+from gramian.deep.training.config import Config
+from gramian.representation.streaming import FeatureStatistics
+
+PLAYERS = 16
+SPACING_AGENT_STEPS = 4
+"""Steps between two states of one player: the ones between are all too similar."""
+PATIENCE = 5
+"""How many times longer than usual to look for states that differ."""
+BATCH_SIZES = {"cpu": 256, "cuda": 1024}
+"""States that go through the network at once: what fits the cache of a CPU, and what keeps a GPU busy."""
+
+
+def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tensor:
+    """``count`` different observations ``[count, *shape]`` of a game that is played at random.
+
+    A random player of a small game sees the same again and again; what it has seen before is passed over. Should the
+    game not have so many within `PATIENCE` times the steps that it takes otherwise, repetitions are taken too.
+
+    Examples
+    --------
+    >>> from gramian.core.games import find_game
+    >>> held_out_states(find_game("minatar/breakout"), EnvironmentOptions(), 100).shape
+    torch.Size([100, 4, 10, 10])
+    """
+    slots = min(PLAYERS, count)
+    engine = make_engine(game, slots, options, min(slots, cores()))
+    everyone, episodes = np.arange(slots), np.full(slots, -1)
+
+    def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
+        episodes[those] += 1
+        return (bits(0, Stream.HELD_OUT, those, episodes[those], 0) >> np.uint64(33)).astype(np.int64)
+
+    players = Players(engine, slots, begin)
+    kept: list[Tensor] = []
+    known: set[bytes] = set()
+    step = 0
+    patience = PATIENCE * SPACING_AGENT_STEPS * -(-count // slots)
+    try:
+        while len(kept) < count:
+            observations, _ = players.observe()
+            step += 1
+            if step % SPACING_AGENT_STEPS == 0:
+                for state in observations:
+                    content = hashlib.blake2b(state.numpy().tobytes(), digest_size=16).digest()
+                    if content not in known or step > patience:
+                        known.add(content)
+                        kept.append(state.clone())
+            players.step(integers(bits(0, Stream.HELD_OUT, everyone, episodes, players.lengths + 1), engine.actions))
+    finally:
+        engine.close()
+    return torch.stack(kept[:count])
+
+
+class HeldOut:
+    """The held-out states of a population, gathered when they are first needed."""
+
+    def __init__(self, config: Config, device: torch.device) -> None:
+        self._games = [run.game for run in config.runs]
+        self._count = config.settings.representation_states
+        self._options = config.settings.environment
+        self._device = device
+        self._states: dict[Game, Tensor] = {}
+
+    @torch.no_grad()
+    def measure(self, learner: Learner) -> list[dict[str, float]]:
+        """The measures of each run's features, by name. Changes nothing.
+
+        The runs are measured one after the other: it costs no memory, and the numbers do not depend on the population.
+        """
+        for game in dict.fromkeys(self._games):
+            if game not in self._states:
+                self._states[game] = held_out_states(game, self._options, self._count).to(self._device)
+        found = []
+        for run, game in enumerate(self._games):
+            parameters = {
+                name: tensor[run : run + 1] for name, tensor in learner.layout.views(learner.state.online).items()
+            }
+            statistics = FeatureStatistics(learner.spec.features_dim, device=self._device)
+            for states in self._states[game].split(BATCH_SIZES[self._device.type]):
+                statistics.update(forward(learner.spec, parameters, states[None]).features[0])
+            found.append(statistics.summary())
+        return found

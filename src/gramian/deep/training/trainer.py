@@ -1,0 +1,476 @@
+"""A population at work: environments, replay and learner, one agent step after the other.
+
+The trainer knows nothing of files. `Trainer.step` does one step of all environments and the updates that are due, and
+gives back what happened; whoever wants a log, a picture or a checkpoint takes it from there.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.networks import Kind as NetworkKind
+from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.agent.streams import Stream
+from gramian.deep.engines.compiled_update import CompiledUpdate
+from gramian.deep.engines.graphs import Execution, pick_execution
+from gramian.deep.engines.pipeline import DevicePipeline, HostPipeline, Pipeline
+from gramian.deep.engines.winograd_update import WinogradUpdate
+from gramian.deep.envs import Environments, Step
+from gramian.deep.envs.observations import FrameStack, ObservationSpec
+from gramian.deep.replay.device import Replay
+from gramian.deep.replay.host import HostReplay
+from gramian.deep.training.config import Config
+from gramian.deep.training.schedules import epsilon_at, updates_at
+
+NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
+"""The network made for each kind of game."""
+FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
+"""Width of each network's features where the settings name none."""
+PATIENCE_S = 0.002
+"""How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake where each has a core."""
+PATIENCE = "GRAMIAN_PATIENCE_US"
+"""Environment variable with that time in microseconds, wherever it is set."""
+MOST_GATHERING = 4
+"""Threads that gather a batch from a replay in the host's memory beside a GPU, at most."""
+SEGMENT_BYTES = 256 << 20
+"""Frames of the replay that a checkpoint holds in memory at once."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A game that ended."""
+
+    run: int
+    environment: int
+    episode: int
+    raw_return: float
+    clipped_return: float
+    length_agent_steps: int
+    truncated: bool
+
+
+def network_spec(config: Config, observation: ObservationSpec, actions: int) -> NetworkSpec:
+    """The network of a population's runs.
+
+    Examples
+    --------
+    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.deep.training.config import load_preset, population
+    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
+    >>> network_spec(config, ObservationSpec((4,), np.float32, 1), actions=2).features_dim
+    128
+    """
+    settings = config.settings
+    kind = NETWORKS[config.runs[0].game.kind] if settings.network == "auto" else settings.network
+    return NetworkSpec(kind, observation.shape, actions, settings.features_dim or FEATURES[kind], settings.layer_norm)
+
+
+def make_environments(
+    config: Config, threads: int = 0, device: torch.device | str = "cpu", patience_s: float | None = None
+) -> Environments:
+    """The environments of a population whose learner is on ``device``.
+
+    ``threads`` processes play Atari, 0 takes one for each core, unless the process that learns `plays_itself`. Beside a
+    GPU, where the emulators take most of the time, a compiled kernel makes the frames, and the runs are divided in two
+    parts: one plays while the other is being thought about. Where no ``patience_s`` is given it is `patience`; where it
+    is, there are processes.
+    """
+    settings, runs = config.settings, config.runs
+    beside_gpu = _beside_gpu(config, device)
+    return Environments(
+        [run.game for run in runs],
+        [run.seed for run in runs],
+        settings.envs_per_run,
+        settings.environment,
+        threads,
+        parts=min(2, len(runs)) if beside_gpu else 1,
+        patience_s=patience(config, threads, device) if patience_s is None else patience_s,
+        here=patience_s is None and plays_itself(config, threads, device),
+        compiled=beside_gpu,
+    )
+
+
+def plays_itself(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> bool:
+    """Whether Atari is played by the process that learns: beside a GPU, one game, where there is one core for both.
+
+    That process has little to do while the emulator plays, and the emulator nothing while actions are chosen. So two
+    processes would take turns on the core, and wait for each other longer than they work at the same time. Where the
+    environment variable `PATIENCE` says how long processes stay awake, there are processes.
+    """
+    alone = len(config.runs) * config.settings.envs_per_run == 1
+    return _beside_gpu(config, device) and alone and (threads or cores()) == 1 and not os.environ.get(PATIENCE)
+
+
+def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float:
+    """How long Atari's processes, and whoever waits for them, stay awake, in seconds; 0 is to sleep at once.
+
+    They do beside a GPU, where there is a core for each of them. On a CPU the cores have other work to do. The
+    environment variable `PATIENCE` says otherwise for both.
+
+    Raises
+    ------
+    UserError
+        If the environment variable is no number of microseconds.
+    """
+    if (asked := os.environ.get(PATIENCE, "")) and config.runs[0].game.kind == "atari":
+        if not asked.isdecimal():
+            raise UserError(f"{PATIENCE} is '{asked}'; give a whole number of microseconds, 0 to sleep at once")
+        return int(asked) / 1e6
+    processes = len(config.runs) * config.settings.envs_per_run + 1
+    return PATIENCE_S if _beside_gpu(config, device) and processes <= min(threads or cores(), cores()) else 0.0
+
+
+def _beside_gpu(config: Config, device: torch.device | str) -> bool:
+    return torch.device(device).type == "cuda" and config.runs[0].game.kind == "atari"
+
+
+class Trainer:
+    """A population in the middle of its training.
+
+    Parameters
+    ----------
+    config
+        What to train.
+    environments
+        As `make_environments` gives them for ``config``; the trainer closes them.
+    device
+        Where the learner lives.
+    replay_device
+        Where the replay lies; the learner's device where it is not given.
+    dtype
+        Of the networks.
+    execution
+        How the work reaches a GPU, see `gramian.deep.engines.graphs`.
+
+    Examples
+    --------
+    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.deep.training.config import load_preset, population
+    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0, 1]))
+    >>> trainer = Trainer(config, make_environments(config))
+    >>> for _ in range(100):
+    ...     episodes = trainer.step()
+    >>> trainer.agent_steps
+    100
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        environments: Environments,
+        *,
+        device: torch.device | str = "cpu",
+        replay_device: torch.device | str | None = None,
+        dtype: torch.dtype = torch.float32,
+        execution: Execution | Literal["auto"] = "auto",
+    ) -> None:
+        settings, runs = config.settings, config.runs
+        self.config = config
+        self.device = torch.device(device)
+        if self.device.type == "cuda":
+            # a setting of the process; it must stand before anything is recorded
+            torch.backends.cuda.matmul.allow_tf32 = settings.tf32
+        seeds = [run.seed for run in runs]
+        self.environments = environments
+        counts = self.environments.actions.tolist()
+        learner = Learner(
+            network_spec(config, self.environments.observation, max(counts)),
+            LearnerConfig(
+                learning_rate=tuple(
+                    settings.learning_rate if run.learning_rate is None else run.learning_rate for run in runs
+                ),
+                adam_epsilon=settings.adam_epsilon,
+                loss=settings.loss,
+                double_q=settings.double_q,
+                weight_decay=settings.weight_decay,
+                max_grad_norm=settings.max_grad_norm or None,
+                target_period_updates=settings.target_period_agent_steps // settings.update_period_agent_steps,
+                bf16=settings.bf16,
+            ),
+            seeds,
+            [run.arm for run in runs],
+            counts,
+            device=self.device,
+            dtype=dtype,
+        )
+        observation, sizes = self.environments.observation, (len(runs), settings.envs_per_run, settings.replay_capacity)
+        # a learner on the CPU has a use for every core itself
+        threads = min(cores(), MOST_GATHERING) if self.device.type == "cuda" else 1
+        # where it learns by kernels, numba is there in any case
+        compiled = any(isinstance(run, CompiledUpdate | WinogradUpdate) for run in learner.run_updates)
+        replay = (
+            HostReplay(
+                observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, threads=threads, compiled=compiled
+            )
+            if torch.device(replay_device or self.device).type == "cpu"
+            else Replay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, device=self.device)
+        )
+        stack = FrameStack(observation, self.environments.shape, self.device)
+        self.execution = pick_execution(execution, self.device)
+        self.pipeline: Pipeline
+        if self.device.type == "cuda":
+            self.pipeline = DevicePipeline(
+                learner, replay, stack, seeds, settings.batch_size, self.execution, environments.parts
+            )
+        elif isinstance(replay, HostReplay):
+            self.pipeline = HostPipeline(learner, replay, stack, seeds, settings.batch_size, environments.parts)
+        else:
+            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
+        self.agent_steps = 0
+        """Agent steps that each run has taken, over all its environments."""
+        # Updates that fell due while a replay that was not saved filled up again; they are never made up for.
+        self._dropped_updates = 0
+        self._learns_from = 0
+        # the parts whose actors are choosing, and, by the number of a part, the actions that are being carried out
+        self._choosing: set[int] = set()
+        self._under_way: dict[int, NDArray[np.int64]] = {}
+        # the running games: their numbers, what they have brought so far and how long they have lasted
+        self._games = np.zeros(self.environments.shape, np.int64)
+        self._raw, self._clipped = np.zeros((2, *self.environments.shape))
+        self._lengths = np.zeros(self.environments.shape, np.int64)
+        first = self.environments.reset()
+        self.pipeline.begin(first.frames, first.started)
+
+    @property
+    def learner(self) -> Learner:
+        """The learner, with nothing under way."""
+        self.pipeline.settle()
+        return self.pipeline.learner
+
+    @property
+    def replay(self) -> Replay:
+        """The replay, with nothing under way."""
+        self.pipeline.settle()
+        return self.pipeline.replay
+
+    @property
+    def stack(self) -> FrameStack:
+        """What the actors see, with nothing under way."""
+        self.pipeline.settle()
+        return self.pipeline.stack
+
+    @property
+    def updates(self) -> int:
+        """Updates of each run so far."""
+        return self.pipeline.updates
+
+    @property
+    def done(self) -> bool:
+        """Whether all agent steps have been taken."""
+        return self.agent_steps >= self.config.agent_steps
+
+    @property
+    def frames(self) -> int:
+        """Emulator frames of each run so far."""
+        return self.agent_steps * self.config.frames_per_agent_step
+
+    @property
+    def epsilon(self) -> float:
+        """Share of random actions at the next step."""
+        return epsilon_at(self.config.settings, self.agent_steps)
+
+    def step(self) -> list[Episode]:
+        """Act once in every environment, store what came of it, and do the updates that are due.
+
+        An update that falls due by this step's transitions is done in the next step, while the environments are at work
+        or, with the setting ``sequential``, before it acts; see `gramian.deep.engines.pipeline`.
+
+        Returns
+        -------
+        list of Episode
+            The games that ended by this step.
+        """
+        with self.pipeline.at_work():
+            outcome, rewards = self._advance()
+        self._raw += outcome.rewards
+        self._clipped += rewards
+        self._lengths += 1
+        return self._ended(outcome.started, outcome.truncated) if np.count_nonzero(outcome.started) else []
+
+    def diagnose(self) -> dict[str, NDArray[np.float64]]:
+        """What the logs record of each run, ``[P]`` each, from a batch that is drawn for this purpose alone."""
+        learner, replay = self.learner, self.replay
+        batch = replay.sample(self.pipeline.seeds, learner.updates, self.config.settings.batch_size, Stream.DIAGNOSE)
+        numbers = learner.diagnose(Batch(*(tensor.to(self.device) for tensor in batch)))
+        together = torch.stack(list(numbers.values())).double().cpu().numpy()
+        return dict(zip(numbers, together, strict=True))
+
+    def diverged_at(self) -> list[int]:
+        """For each run, the update at which it was first seen not to be finite, or -1."""
+        return [int(update) for update in self.learner.diverged_at.tolist()]
+
+    def state(self) -> dict[str, Tensor]:
+        """Everything that the runs share, as named tensors; what they have learned is `run_states`."""
+        named: dict[str, Any] = {
+            f"environments.{name}": torch.from_numpy(np.array(array))
+            for name, array in self.environments.state().items()
+        }
+        named |= {f"replay.{name}": tensor for name, tensor in self.replay.state().items()}
+        named |= {
+            "stack": self.stack.frames.cpu(),
+            "acting": self.pipeline.acting.cpu(),
+            "games": torch.from_numpy(self._games),
+            "raw_returns": torch.from_numpy(self._raw),
+            "clipped_returns": torch.from_numpy(self._clipped),
+            "lengths": torch.from_numpy(self._lengths),
+            "counters": torch.tensor([self.agent_steps, self._dropped_updates, self._learns_from]),
+        }
+        return {name: tensor.contiguous() for name, tensor in named.items()}
+
+    def run_states(self) -> Iterator[dict[str, Tensor]]:
+        """What each run has learned, as named tensors on the host; one run after the other."""
+        for run in range(len(self.config.runs)):
+            yield {name: tensor.cpu() for name, tensor in self.learner.run_state(run).items()}
+
+    def segments(self, start: int | None) -> Iterator[tuple[int, int, dict[str, Tensor]]]:
+        """The replay's transitions from ``start`` on, or all that are needed, in parts of bounded size."""
+        count = self.environments.shape[0] * self.environments.shape[1]
+        part = max(1, SEGMENT_BYTES // (count * self.environments.observation.frame_bytes))
+        first = self.replay.oldest if start is None else max(start, self.replay.oldest)
+        for begin in range(first, self.replay.added, part):
+            end = min(begin + part, self.replay.added)
+            yield begin, end, self.replay.segment(begin, end)
+
+    def restore(
+        self, state: dict[str, Tensor], runs: list[dict[str, Tensor]], segments: Sequence[dict[str, Tensor]]
+    ) -> None:
+        """Go on from a state that `state`, `run_states` and `segments` gave.
+
+        Without segments the replay is empty. As many agent steps as the prefill has pass before the next update, and
+        the updates that were due in them are left out.
+        """
+        self.learner.load_state_dict(
+            {
+                name: tensor if name == "updates" else torch.cat([run[name] for run in runs])
+                for name, tensor in runs[0].items()
+            }
+        )
+        self.environments.restore(
+            {
+                name.removeprefix("environments."): tensor.numpy()
+                for name, tensor in state.items()
+                if name.startswith("environments.")
+            }
+        )
+        self.replay.load(
+            {name.removeprefix("replay."): tensor for name, tensor in state.items() if name.startswith("replay.")},
+            segments,
+        )
+        self.stack.frames.copy_(state["stack"])
+        self.pipeline.acting.copy_(state["acting"])
+        self._games[:] = state["games"].numpy()
+        self._raw[:] = state["raw_returns"].numpy()
+        self._clipped[:] = state["clipped_returns"].numpy()
+        self._lengths[:] = state["lengths"].numpy()
+        self._choosing.clear()
+        self._under_way.clear()
+        self.agent_steps, self._dropped_updates, self._learns_from = state["counters"].tolist()
+        if self.agent_steps and not len(segments):
+            self._learns_from = self.agent_steps + self.config.settings.prefill_agent_steps
+        self.pipeline.settle()
+
+    def close(self) -> None:
+        """Stop the learner and the emulators, these also where the learner has failed."""
+        try:
+            self.pipeline.close()
+        finally:
+            self.environments.close()
+
+    def _advance(self) -> tuple[Step, NDArray[np.float32]]:
+        """One step of everything: what came of it, and the rewards as the learner sees them."""
+        settings, environments = self.config.settings, self.environments
+        parts = len(environments.parts)
+        if settings.sequential:
+            self._learn()
+        for part in range(parts):
+            if part not in self._choosing and part not in self._under_way:
+                self._act(part)
+        if not settings.sequential:
+            self._learn()
+        after = self.agent_steps + settings.envs_per_run
+        for part in range(parts):
+            self._send(part)
+            outcome = environments.recv(part)
+            self._observe(part, outcome)
+            # It goes on at once, while the environments of the next part are done and this step comes to its end.
+            if after < self.config.agent_steps and not settings.sequential:
+                self._act(part, ahead=1)
+        self.pipeline.store()
+        self.agent_steps = after
+        if self.done:  # no step comes after it
+            self._learn()
+        return outcome, np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
+
+    def _act(self, part: int, ahead: int = 0) -> None:
+        """Let a part choose its actions, of the current step or so many steps ahead, and begin to carry them out.
+
+        Where they are carried out in this process, it does what else there is to do before it waits for them.
+        """
+        epsilon = epsilon_at(self.config.settings, self.agent_steps + ahead * self.config.settings.envs_per_run)
+        self.pipeline.act(epsilon, self.pipeline.replay.added + ahead, part)
+        self._choosing.add(part)
+        if not self.environments.here:
+            self._send(part)
+
+    def _send(self, part: int) -> None:
+        """Let a part's environments carry out the actions that are being chosen, if any are."""
+        if part in self._choosing:
+            actions = self.pipeline.chosen(part).copy()
+            self.environments.send(actions, part)
+            # only now: who is interrupted before that finds the same actions again
+            self._choosing.remove(part)
+            self._under_way[part] = actions
+
+    def _observe(self, part: int, outcome: Step) -> None:
+        settings, runs = self.config.settings, self.environments.parts[part]
+        rewards, terminated, life_lost = outcome.rewards[runs], outcome.terminated[runs], outcome.life_lost[runs]
+        self.pipeline.observe(
+            part,
+            actions=self._under_way.pop(part),
+            rewards=np.sign(rewards) if settings.clip_rewards else rewards,
+            terminal=terminated | life_lost if settings.terminal_on_life_loss else terminated,
+            truncated=outcome.truncated[runs],
+            started=outcome.started[runs],
+            frames=outcome.frames[runs],
+            final_frames=outcome.final_frames[runs],
+        )
+
+    def _learn(self) -> None:
+        """Begin the updates that are due."""
+        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - self.pipeline.updates
+        if due and self.agent_steps < self._learns_from:
+            self._dropped_updates += due
+            return
+        for _ in range(due):
+            self.pipeline.draw()
+            self.pipeline.learn()
+        if due and self.config.settings.sequential:
+            self.pipeline.hand_over()
+
+    def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
+        episodes = [
+            Episode(
+                run=int(run),
+                environment=int(environment),
+                episode=int(self._games[run, environment]),
+                raw_return=float(self._raw[run, environment]),
+                clipped_return=float(self._clipped[run, environment]),
+                length_agent_steps=int(self._lengths[run, environment]),
+                truncated=bool(truncated[run, environment]),
+            )
+            for run, environment in np.argwhere(ended)
+        ]
+        self._games[ended] += 1
+        for sums in (self._raw, self._clipped, self._lengths):
+            sums[ended] = 0
+        return episodes
