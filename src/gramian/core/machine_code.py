@@ -1,10 +1,10 @@
 """Machine code of compiled kernels, kept on the disk from one process to the next.
 
 numba can keep it, but notices a change in a kernel's own file only: not in the kernels that it calls, nor in the
-constants that it takes from elsewhere. So a folder holds the code of one state of the whole package: its name is a hash
-of all sources, of numba's version and of Python's. It lies below the user's cache folder, or below NUMBA_CACHE_DIR
-where that is set, and belongs to the user alone: what lies in it is run. The folders that were used last are kept,
-older ones are removed.
+constants that it takes from elsewhere. So a folder holds the code of one state of all kernels: its name is a hash
+of the modules that have kernels, of numba's version and of Python's. It lies below the user's cache folder, or below
+NUMBA_CACHE_DIR where that is set, and belongs to the user alone: what lies in it is run. The folders that were used
+last are kept, older ones are removed.
 
 Keeping is never in the way: without a folder to write to, with a full disk or a damaged file, kernels are compiled.
 """
@@ -36,20 +36,24 @@ FOLDERS_KEPT = 4
 
 
 def sources_key(package: Path) -> str:
-    """Hash of all Python files of ``package`` and of the versions that compile them.
+    """Hash of the modules of ``package`` that have kernels, and of the versions that compile them.
+
+    A module has kernels if it imports `gramian.core.compiled`, which counts too. A kernel takes nothing from others.
 
     Examples
     --------
     >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "kernels.py").write_text("ONE = 1")
+    >>> _ = (folder / "kernels.py").write_text("import gramian.core.compiled; ONE = 1")
     >>> before = sources_key(folder)
-    >>> _ = (folder / "kernels.py").write_text("ONE = 2")
+    >>> _ = (folder / "kernels.py").write_text("import gramian.core.compiled; ONE = 2")
     >>> len(before), sources_key(folder) == before
     (16, False)
     """
     digest = hashlib.sha256(f"{sys.implementation.cache_tag} {numba.__version__}".encode())
     for path in sorted(package.rglob("*.py")):
         content = path.read_bytes()
+        if path.name != "compiled.py" and b"gramian.core.compiled" not in content:
+            continue
         digest.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]
 
