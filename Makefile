@@ -12,8 +12,8 @@ STUDY ?= runs/smoke
 help:
 	@echo "make demo        see it work"
 	@echo "make smoke-study a whole study from nothing to its report, in about a minute"
-	@echo "make test        run the tests"
-	@echo "make test-slow   run the tests that kill processes and learn games"
+	@echo "make test        run the unit tests and the small integration tests"
+	@echo "make test-slow   run the rest: other libraries, browsers, clusters, kills, learning, whole commands"
 	@echo "make check       formatting, lint, types, import contract, docs"
 	@echo "make docs        build the documentation into site/"
 	@echo "make format      let ruff rewrite the sources"

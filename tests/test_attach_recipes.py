@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
+pytestmark = pytest.mark.slow
+
 DOCS = Path(__file__).parent.parent / "docs"
 RECIPES = {
     "cleanrl_dqn.py": (120, ["gymnasium"]),

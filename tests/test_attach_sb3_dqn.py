@@ -15,6 +15,8 @@ from stable_baselines3.common.utils import set_random_seed
 import gramian
 from tests.attach_hosts import Pictures
 
+pytestmark = pytest.mark.slow
+
 KAPPA = {"CnnPolicy": 1e5, "MlpPolicy": 300.0}
 """Large, so that the penalty's gradient at the small initial features is as large as the TD loss's."""
 POLICIES = list(KAPPA)

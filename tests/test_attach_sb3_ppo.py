@@ -13,6 +13,8 @@ from stable_baselines3.common.utils import set_random_seed
 import gramian
 from tests.attach_hosts import Pictures
 
+pytestmark = pytest.mark.slow
+
 KAPPA = 0.5
 
 

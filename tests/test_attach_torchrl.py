@@ -13,6 +13,8 @@ from torchrl.objectives import DQNLoss
 
 import gramian
 
+pytestmark = pytest.mark.slow
+
 KAPPA = 0.5
 
 

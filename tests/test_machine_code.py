@@ -10,6 +10,8 @@ import pytest
 from gramian.core.compiled import kernel
 from gramian.core.machine_code import FOLDERS_KEPT, cache_home, folder_in, sources_key
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import numpy as np
 from gramian.linear.exchangeable import split_matrix, split_vector

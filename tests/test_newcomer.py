@@ -15,6 +15,8 @@ import pytest
 from tests.demos import start_demo, tiny_sizes
 from tests.study.studies import environment, tiny
 
+pytestmark = pytest.mark.slow
+
 TRAIN = ("train", "--game", "cartpole", "--arm", "gram:0.01", "--preset", "tiny", "--device", "cpu")
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 COLOUR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;[0-9;]*)?m")

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -27,9 +27,6 @@ from gramian.penalties import _tf32_allowed
 SAME_NUMBER = [covariance_penalty, gram_penalty, decorrelation_penalty]
 ALL = [*SAME_NUMBER, unbiased_gram_penalty]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
-
-settings.register_profile("gramian", deadline=None, derandomize=True)
-settings.load_profile("gramian")
 
 
 def oracle(features, centered=True):

@@ -10,6 +10,8 @@ import pytest
 
 from tests.deep.sessions import fingerprint
 
+pytestmark = pytest.mark.slow
+
 KILLS = 10
 GAMES = {
     "minatar/seaquest": ["--frames", "6_000", "--checkpoint-period-agent-steps", "500"],
@@ -31,7 +33,6 @@ def begin(game, out):
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("game", GAMES)
 def test_ten_kills_at_random_moments_leave_no_trace(game, tmp_path):
     started = time.monotonic()

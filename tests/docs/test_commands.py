@@ -140,10 +140,8 @@ def run(line, folder):
     assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
-@pytest.mark.parametrize(
-    "story",
-    [pytest.param(name, marks=[pytest.mark.slow] if story["slow"] else []) for name, story in STORIES.items()],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("story", STORIES)
 def test_the_quick_forms_run(story, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for file, content in STORIES[story].get("files", {}).items():

@@ -11,6 +11,8 @@ from gramian.deep.agent.arms import Arm
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.session import train
 
+pytestmark = pytest.mark.slow
+
 
 def returns(folder: Path) -> dict[str, list[float]]:
     """Raw returns of each run's games."""
@@ -31,7 +33,6 @@ def test_dqn_and_gram_solve_cartpole(tmp_path):
     assert min(best.values()) > 195, best
 
 
-@pytest.mark.slow
 def test_dqn_and_gram_learn_minatar_breakout(tmp_path):
     settings = replace(load_preset("minatar"), frames=100_000, epsilon_decay_agent_steps=50_000)
     runs = population(["minatar/breakout"], [Arm("dqn"), Arm("gram", settings.kappa)], [0, 1])

@@ -4,6 +4,8 @@ import pytest
 
 from tests.report.conftest import HOSTILE
 
+pytestmark = pytest.mark.slow
+
 VIEWS = {
     "desktop": {"viewport": {"width": 1280, "height": 900}},
     "phone": {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True},

@@ -8,6 +8,8 @@ import torch
 
 from gramian.representation import measures, probe
 
+pytestmark = pytest.mark.slow
+
 stable_baselines3 = pytest.importorskip("stable_baselines3")
 pytest.importorskip("gymnasium")
 

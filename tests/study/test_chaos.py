@@ -11,6 +11,8 @@ import pytest
 from gramian.study.attempts import attempts
 from tests.study.studies import assert_every_cell_done_exactly_once, fingerprints, start, tiny
 
+pytestmark = pytest.mark.slow
+
 CELLS = 441
 KILLED = 0.3
 """Share of the attempts at a population that are killed: of attempts, not of seconds, so a fast machine has as many."""
@@ -45,7 +47,6 @@ def run(path, study, *, kills):
     return killed
 
 
-@pytest.mark.slow
 def test_441_cells_survive_random_kills_of_their_workers(tmp_path):
     path = tmp_path / "tiny.toml"
     path.write_text(tiny(seeds=CELLS // 3))

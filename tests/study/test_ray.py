@@ -24,6 +24,8 @@ from tests.study.studies import (
     tiny,
 )
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("ray")
 
 OPTIONS = ("--rate", "1000", "--device", "cpu", "--population", "2", "--retries", "5")
@@ -83,7 +85,6 @@ def start_impatient(folder, change, *arguments):
     return subprocess.Popen(command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-@pytest.mark.slow
 def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_path):
     made, nodes = cluster
     path, folder = study
@@ -105,7 +106,6 @@ def test_a_killed_worker_and_a_killed_node_leave_no_trace(cluster, study, tmp_pa
     assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
 
 
-@pytest.mark.slow
 def test_what_hangs_is_killed_and_taken_up_again_by_ray(study, tmp_path, monkeypatch, request):
     path, folder = study
     path.write_text(tiny(seeds=1))
@@ -119,7 +119,6 @@ def test_what_hangs_is_killed_and_taken_up_again_by_ray(study, tmp_path, monkeyp
     assert is_over(int(hung.read_text()))
 
 
-@pytest.mark.slow
 def test_a_task_that_hangs_does_not_keep_a_study_from_stopping(study, tmp_path, monkeypatch, request):
     path, folder = study
     hung = hang_once(tmp_path, monkeypatch, agent_steps=155)
@@ -138,7 +137,6 @@ def test_a_task_that_hangs_does_not_keep_a_study_from_stopping(study, tmp_path, 
         time.sleep(0.05)
 
 
-@pytest.mark.slow
 def test_no_more_populations_than_workers_are_trained_at_once(cluster, study):
     path, folder = study
     path.write_text(tiny(seeds=3))
@@ -150,7 +148,6 @@ def test_no_more_populations_than_workers_are_trained_at_once(cluster, study):
     assert all(end <= begin for (_, end), (begin, _) in pairwise(spans))
 
 
-@pytest.mark.slow
 def test_what_no_node_can_take_is_refused_at_once(cluster, study):
     path, folder = study
     options = (*OPTIONS, "--torch-threads", "2", "--executor", "ray", "--ray-address", cluster[0].address)
@@ -161,7 +158,6 @@ def test_what_no_node_can_take_is_refused_at_once(cluster, study):
     assert not folder.exists()
 
 
-@pytest.mark.slow
 def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(cluster, study):
     made, _ = cluster
     path, folder = study
@@ -182,7 +178,6 @@ def test_ctrl_c_saves_what_the_cluster_is_training_and_failures_are_reported(clu
     assert events(folder, broken) == ["started", "failed"] * 2
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["local", "ray"])
 def test_a_study_whose_time_is_over_goes_on_later_to_the_same_numbers(study, tmp_path, monkeypatch, request, executor):
     path, folder = study
@@ -207,7 +202,6 @@ def test_a_study_whose_time_is_over_goes_on_later_to_the_same_numbers(study, tmp
     assert fingerprints(folder) == fingerprints(tmp_path / "undisturbed")
 
 
-@pytest.mark.slow
 def test_a_cluster_is_started_where_there_is_none(study, monkeypatch):
     path, folder = study
     path.write_text(tiny(seeds=1))
@@ -216,7 +210,6 @@ def test_a_cluster_is_started_where_there_is_none(study, monkeypatch):
     assert_every_cell_done_exactly_once(folder)
 
 
-@pytest.mark.slow
 def test_an_address_where_there_is_no_cluster_is_one_line(study):
     path, folder = study
     process = start("run", path, "--out", folder, *OPTIONS, "--executor", "ray", "--ray-address", "nowhere")

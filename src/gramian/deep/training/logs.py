@@ -218,7 +218,8 @@ def provenance(device: torch.device, command: Sequence[str] | None = None) -> di
         "versions": {
             "python": platform.python_version(),
             "gramian": gramian.__version__,
-            **{name: _version(name) for name in ("torch", "numpy", "ale-py", "gymnasium", "numba", "safetensors")},
+            "torch": str(torch.__version__),  # with its build ("+cu130"), which the wheel's metadata may leave out
+            **{name: _version(name) for name in ("numpy", "ale-py", "gymnasium", "numba", "safetensors")},
         },
         "hardware": {
             "machine": platform.machine(),
