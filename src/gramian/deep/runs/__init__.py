@@ -1,0 +1,1 @@
+"""Trained runs: load, evaluate, list, record."""
