@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.core.progress import Progress
+from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.deep.envs import EnvironmentOptions, Flavour, make_engine, make_flavour_engine
 from gramian.deep.envs.engine import Engine
 from gramian.deep.envs.playing import Players
 from gramian.deep.runs.load import Run, check_epsilon
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
-from gramian.core.errors import UserError
-from gramian.core.progress import Progress
 
 AT_ONCE = 16
 """Games that are played at once where nothing else is asked for."""

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramian.deep.training.logs import LAST_EPISODES
-from gramian.deep.runs.load import CONFIG, read_run
 from gramian.core.errors import UserError
 from gramian.core.files import files_below
+from gramian.deep.runs.load import CONFIG, read_run
+from gramian.deep.training.logs import LAST_EPISODES
 
 NARROW = 80
 """Columns where there is no terminal to ask."""

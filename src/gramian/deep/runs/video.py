@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.errors import UserError, WorkFailed, unknown
+from gramian.core.files import replacing
+from gramian.core.games import Game
 from gramian.deep.envs import EnvironmentOptions, make_engine
 from gramian.deep.envs.engine import Engine
 from gramian.deep.runs.evaluation import PlayedGame
-from gramian.core.games import Game
 from gramian.deep.runs.load import Run
-from gramian.core.errors import UserError, WorkFailed, unknown
-from gramian.core.files import replacing
 
 Picture = NDArray[np.uint8]
 """``[height, width, 3]``; both are even once it is enlarged, as MP4 asks for."""
