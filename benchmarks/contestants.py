@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.arms import parse_arm
 from gramian.core.games import Kind, find_game
-from gramian.deep.agent.arms import parse_arm
 from gramian.deep.training.config import Config, RunSpec, Settings, load_preset
 
 if TYPE_CHECKING:

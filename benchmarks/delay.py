@@ -27,12 +27,13 @@ import torch
 from torch import Tensor
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
-from benchmarks.dopamine import interval, present, shown, welch, write_csv
+from benchmarks.dopamine import present, shown, write_csv
 from gramian.cli.train import PRESET_FOR
+from gramian.core.arms import Arm
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder
 from gramian.core.games import find_game
-from gramian.deep.agent.arms import Arm
+from gramian.core.statistics import mean_interval, welch
 from gramian.deep.engines.pipeline import HostPipeline
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.trainer import Trainer, make_environments
@@ -187,7 +188,7 @@ def compare(runs: Iterable[Run], lags: Sequence[int], games: Sequence[str]) -> l
             for name, own in values.items():
                 base = returns[game, OWN_LAG, name]
                 changes += [math.nan] * 3 if lag == OWN_LAG else [100 * x / base.mean() for x in welch(own, base)]
-            final, area = (interval(own) for own in values.values())
+            final, area = (mean_interval(own) for own in values.values())
             rows.append(Row(game, lag, len(values["final"]), *final, *area, *changes))
     return rows
 

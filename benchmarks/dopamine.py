@@ -44,8 +44,8 @@ from benchmarks.command_line import Parser, check_file, complain, new_folder, ne
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.progress import counted
+from gramian.core.statistics import Array, mean_interval, welch
 from gramian.report import reference
-from gramian.report.statistics import Array
 from gramian.study.store import Study, read_study
 
 if TYPE_CHECKING:
@@ -277,26 +277,6 @@ def _run(study: Study, row: dict[str, Any]) -> Run:
     )
 
 
-def interval(values: Array) -> tuple[float, float, float]:
-    """Mean with Student's 95 % interval; endless with fewer than two values."""
-    mean = float(values.mean())
-    if len(values) < 2:
-        return mean, -math.inf, math.inf
-    half = float(scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
-    return mean, mean - half, mean + half
-
-
-def welch(ours: Array, theirs: Array) -> tuple[float, float, float]:
-    """Difference of the means with Welch's 95 % interval."""
-    value = float(ours.mean() - theirs.mean())
-    if min(len(ours), len(theirs)) < 2:
-        return value, -math.inf, math.inf
-    if np.ptp(ours) == np.ptp(theirs) == 0:
-        return value, value, value
-    ends = scipy.stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.95)
-    return value, float(ends.low), float(ends.high)
-
-
 def cells(runs: Iterable[Run]) -> Iterator[tuple[str, int, Array, Array]]:
     """Every game that Dopamine has a curve of, as far as our runs go: game, million, our returns and theirs."""
     found: dict[tuple[str, int], list[float]] = {}
@@ -369,9 +349,9 @@ def row_of(game: str, million_frames: int, ours: Array, theirs: Array) -> Row:
         game,
         million_frames,
         len(ours),
-        *interval(ours),
+        *mean_interval(ours),
         len(theirs),
-        *interval(theirs),
+        *mean_interval(theirs),
         float(least),
         float(most),
         *welch(ours, theirs),

@@ -13,7 +13,7 @@ from itertools import pairwise
 import torch
 
 from benchmarks.command_line import Parser
-from gramian.deep.agent.arms import Arm
+from gramian.core.arms import Arm
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.heldout import HeldOut
 from gramian.deep.training.trainer import Trainer, make_environments

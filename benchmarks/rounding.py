@@ -24,11 +24,12 @@ import torch
 from torch import Tensor
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
-from benchmarks.dopamine import interval, present
+from benchmarks.dopamine import present
+from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
 from gramian.core.games import Game, find_game
 from gramian.core.progress import counted
-from gramian.deep.agent.arms import parse_arm
+from gramian.core.statistics import mean_interval
 from gramian.deep.agent.networks import forward
 from gramian.deep.agent.streams import Stream
 from gramian.deep.training.config import Config, Settings, load_preset, population
@@ -155,7 +156,7 @@ def markdown(rows: Sequence[Row]) -> str:
         ("Q-values, standard deviation over states and actions", spread, ""),
         ("with bfloat16 they are apart from these by, of the deviation", 100 * apart / spread, " %"),
     ):
-        mean, low, high = (f"{value:.3g}".replace("-", "−") for value in interval(values))
+        mean, low, high = (f"{value:.3g}".replace("-", "−") for value in mean_interval(values))
         lines.append(f"| {what} | {mean} [{low}, {high}]{unit} |")
     lines.append(f"| with another seed, in float32, by | {np.mean(100 * seeds / spread):.3g} % |")
     return "\n".join(lines) + "\n"

@@ -22,10 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, check_file, complain, new_folder, whole
-from benchmarks.dopamine import interval, present, shown, welch
+from benchmarks.dopamine import present, shown
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
+from gramian.core.statistics import mean_interval, welch
 from gramian.deep.envs.emulator import PIXELS, Console
 from gramian.report import reference
 
@@ -112,7 +113,14 @@ def compare(game: str, episodes: int, workers: ProcessPoolExecutor) -> Row:
     lengths = [float(np.mean([step for block in blocks for step in block.lengths])) for blocks in played.values()]
     changed = max(block.bytes_changed for block in played[ResetConsole])
     return Row(
-        game, episodes, *interval(saved), lengths[0], *interval(reset), lengths[1], *welch(saved, reset), changed
+        game,
+        episodes,
+        *mean_interval(saved),
+        lengths[0],
+        *mean_interval(reset),
+        lengths[1],
+        *welch(saved, reset),
+        changed,
     )
 
 

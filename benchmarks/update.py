@@ -22,9 +22,9 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.command_line import Parser, complain, new_file
+from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text
-from gramian.deep.agent.arms import parse_arm
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from gramian.deep.agent.networks import NetworkSpec
 from gramian.deep.engines.graphs import random_batch, record

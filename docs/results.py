@@ -26,16 +26,17 @@ import polars as pl
 import scipy.stats
 from PIL import Image
 
-from benchmarks.dopamine import interval, read_later, read_runs, shown, told, welch
+from benchmarks.dopamine import read_later, read_runs, shown, told
+from gramian.core import statistics
+from gramian.core.arms import CONTROL, kind_of, order_arms
 from gramian.core.csv_tables import Row, read_rows
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text, replacing
-from gramian.core.palette import CONTROL, kind_of, order_arms
-from gramian.report import reference, statistics
+from gramian.core.statistics import Array, Interval, mean_interval, student, welch
+from gramian.report import reference
 from gramian.report.analysis import Options, analyse, by_arm
 from gramian.report.control import mixture_words
 from gramian.report.equal_norm import ONLY_SHRINK, Between, interpolated
-from gramian.report.statistics import Array, Interval, student
 from gramian.representation.figures import told_apart
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.horizon import first_frames
@@ -1027,7 +1028,7 @@ def breakout() -> str:
         [
             name,
             str(len(values)),
-            *(shown(*interval(values[:, million])) for million in range(millions)),
+            *(shown(*mean_interval(values[:, million])) for million in range(millions)),
             told(*welch(values[:, -1], both[:, -1])) if name.startswith("ours") else "–",
             told(*welch(values[:, -1], ours[:, -1])) if "sequential" in name else "–",
         ]

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import delay, dopamine
-from gramian.deep.agent.arms import Arm
+from benchmarks import delay
+from gramian.core import statistics
+from gramian.core.arms import Arm
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.trainer import Trainer, make_environments
 from tests.benchmarks.refusals import refusal
@@ -112,8 +113,8 @@ def test_differences_are_shares_of_the_engine_s_own_lag_and_seeds_of_all_games_c
     given = [run for lag, of in ((1, own), (9, late)) for game, finals in of.items() for run in runs(game, lag, finals)]
     rows = {(row.game, row.lag): row for row in delay.compare(given[::-1], [1, 9], ["breakout", "asterix"])}
     one = rows["breakout", 9]
-    assert (one.final, one.final_low, one.final_high) == pytest.approx(dopamine.interval(np.array([3.0, 5.0])))
-    changes = [20 * x for x in dopamine.welch(np.array([3.0, 5.0]), np.array([4.0, 6.0]))]
+    assert (one.final, one.final_low, one.final_high) == pytest.approx(statistics.mean_interval(np.array([3.0, 5.0])))
+    changes = [20 * x for x in statistics.welch(np.array([3.0, 5.0]), np.array([4.0, 6.0]))]
     assert [one.final_change, one.final_change_low, one.final_change_high] == pytest.approx(changes)
     assert [one.area_change, one.area_change_low, one.area_change_high] == pytest.approx(changes)
     shares, base = (
@@ -121,7 +122,7 @@ def test_differences_are_shares_of_the_engine_s_own_lag_and_seeds_of_all_games_c
         for of in (late, own)
     )
     together = rows["together", 9]
-    expected = [100 * x for x in dopamine.welch(shares, base)]
+    expected = [100 * x for x in statistics.welch(shares, base)]
     assert [together.final_change, together.final_change_low, together.final_change_high] == pytest.approx(expected)
     assert together.final == pytest.approx(shares.mean())
     assert np.isnan(rows["together", 1].final_change)

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 from benchmarks import dopamine
+from gramian.core import statistics
 from gramian.report import reference
 from tests.docs.pages import ROOT
 
@@ -136,7 +137,7 @@ def test_a_whole_curve_is_the_mean_over_the_millions_that_all_our_runs_have(tmp_
     (row,) = whole(tmp_path / "long")
     assert (row.million_frames, row.runs, row.mean) == (2, 3, pytest.approx(1.0))
     assert row.dopamine_mean == pytest.approx(published[:, :2].mean())
-    assert row.difference_low == pytest.approx(dopamine.welch(np.array([0.5, 1.0, 1.5]), published[:, :2].mean(1))[1])
+    assert row.difference_low == pytest.approx(statistics.welch(np.array([0.5, 1.0, 1.5]), published[:, :2].mean(1))[1])
     assert "| Pong | 1–2 |" in dopamine.markdown(compared(tmp_path / "long"), [row])
 
 
@@ -217,7 +218,7 @@ def test_runs_that_were_replaced_have_a_table_with_all_runs_of_their_games(tmp_p
     ours = np.concatenate([published := reference.dopamine_curve("pong").returns[:, 0], published[:2] - 30])
     _, millions, mean, *_ = (cell.strip() for cell in line.strip("|").split("|"))
     assert millions == "1"
-    assert mean == f"{dopamine.shown(*dopamine.interval(ours))} (7)"
+    assert mean == f"{dopamine.shown(*statistics.mean_interval(ours))} (7)"
     assert dopamine.main([str(tmp_path / "long"), "--replaced", str(tmp_path / "none.csv")]) == 2
     assert "cannot read" in capsys.readouterr().err
 
@@ -250,7 +251,7 @@ def test_a_later_set_of_runs_has_a_table_beside_the_first_and_ours(tmp_path, cap
         mean, least, most = (dopamine.number(value) for value in (values.mean(), values.min(), values.max()))
         assert cell == f"{mean}, {least} to {most}"
     pairs = (again, first), (ours, again), (ours, np.concatenate([first, again]))
-    assert differences == [f"**{dopamine.shown(*dopamine.welch(*pair))}**" for pair in pairs]
+    assert differences == [f"**{dopamine.shown(*statistics.welch(*pair))}**" for pair in pairs]
     for said in (
         "The later mean is outside the range of the first runs in 1 of 1 million: Pong at 1 (above)",
         "Our mean is outside the range of the later runs in 1 of 1 million: Pong at 1 (above)",

@@ -10,8 +10,8 @@ pytest.importorskip("minatar")
 from benchmarks.contestants import CONTESTANTS
 from benchmarks.peer_games import LifeIsEpisode, MinAtarRules, VectorOfOne, make_game
 from benchmarks.plain_dqn import PlainDQN, Sample
+from gramian.core.arms import Arm
 from gramian.core.games import find_game
-from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import NetworkSpec, forward

@@ -8,7 +8,8 @@ import torch
 
 pytest.importorskip("ale_py")
 
-from benchmarks import dopamine, rounding
+from benchmarks import rounding
+from gramian.core import statistics
 from gramian.core.games import find_game
 from gramian.deep.training.heldout import held_out_states
 
@@ -57,7 +58,7 @@ def test_a_row_has_the_distances_of_its_seed():
     assert [row.spread for row in rows] == [1.0, 1.0, 1.0]
     assert [row.rms_apart for row in rows] == [1.0, 0.0, 2.0]
     assert [row.rms_apart_seeds for row in rows] == [4.0, 2.5, 3.5]
-    mean, low, high = dopamine.interval(np.array([50.0, 0.0, -50.0]))
+    mean, low, high = statistics.mean_interval(np.array([50.0, 0.0, -50.0]))
     lines = rounding.markdown(rows).splitlines()
     assert lines[6] == f"| with another seed, in float32, by | {1000 / 3:.3g} % |"
     assert lines[3] == f"| with bfloat16 it is higher by, seed by seed | {mean:.3g} [−{-low:.3g}, {high:.3g}] % |"

@@ -7,7 +7,8 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from benchmarks import dopamine, starts
+from benchmarks import starts
+from gramian.core import statistics
 from gramian.deep.envs.emulator import Console
 from tests.benchmarks.refusals import refusal
 
@@ -45,9 +46,9 @@ def test_the_table_has_what_was_played(tmp_path, capsys, monkeypatch):
     reset = [starts.play("breakout", starts.ResetConsole, seed, size) for seed, size in enumerate((2, 2, 1))]
     others = np.array([value for block in reset for value in block.returns])
     found = [float(rows[0][name]) for name in ("reset", "reset_low", "reset_high")]
-    assert found == pytest.approx(dopamine.interval(others))
+    assert found == pytest.approx(statistics.mean_interval(others))
     found = [float(rows[0][name]) for name in ("difference", "difference_low", "difference_high")]
-    assert found == pytest.approx(dopamine.welch(np.array(returns), others))
+    assert found == pytest.approx(statistics.welch(np.array(returns), others))
     assert float(rows[0]["difference"]) == pytest.approx(float(rows[0]["saved"]) - float(rows[0]["reset"]))
 
 

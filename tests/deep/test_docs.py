@@ -11,7 +11,7 @@ import tyro
 from gramian.cli import COMMANDS
 from gramian.cli.evaluate import EVALUATION_COLUMNS, EvaluateOptions
 from gramian.cli.train import TrainOptions
-from gramian.deep.agent.arms import Kind
+from gramian.core.arms import Kind
 from gramian.deep.training.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
 from gramian.study.listing import RunsOptions
 

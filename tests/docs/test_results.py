@@ -11,6 +11,7 @@ from PIL import Image
 
 from gramian.claims.seeds import Scores
 from gramian.claims.tables import Tables
+from gramian.core import statistics
 from gramian.core.errors import UserError
 from gramian.study.store import write_import
 from tests.docs.pages import ROOT
@@ -80,11 +81,11 @@ def test_breakout_s_third_million_is_compared_with_both_sets_of_dopamine_s_and_w
     both = np.array([*first, 14.0, 16.0])
     usual, waiting = np.array([*range(10, 20), *range(20, 25)], float), np.arange(30.0, 40.0)
     for name, values in (("ours, all 15", usual), ("ours, `sequential`, all 10", waiting)):
-        value, low, high = results.welch(values, both)
+        value, low, high = statistics.welch(values, both)
         assert found[name][0] == str(len(values))
         assert found[name][4].strip("*") == results.shown(value, low, high)
         assert found[name][4].startswith("**") == (low > 0 or high < 0)
-    own = results.welch(waiting, usual)
+    own = statistics.welch(waiting, usual)
     assert found["ours, `sequential`, all 10"][5] == f"**{results.shown(*own)}**"
     assert found["Dopamine's first"][4:] == ("–", "–")
 

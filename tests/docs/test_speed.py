@@ -12,8 +12,8 @@ from PIL import Image
 pytest.importorskip("gymnasium")
 
 from docs import speed
+from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
-from gramian.deep.agent.arms import parse_arm
 from gramian.deep.envs import make_engine
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.config import Config, load_preset, population

@@ -7,7 +7,7 @@ from statistics import mean
 
 import pytest
 
-from gramian.deep.agent.arms import Arm
+from gramian.core.arms import Arm
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.session import train
 

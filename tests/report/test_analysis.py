@@ -3,9 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gramian.core import statistics
+from gramian.core.arms import order_arms
 from gramian.core.errors import UserError
-from gramian.core.palette import order_arms
-from gramian.report import statistics
 from gramian.report.analysis import Options, analyse
 from gramian.report.reference import dopamine_curve, paper_table, title
 from gramian.report.tables import markdown, score_table, score_text

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from gramian.report import statistics
+from gramian.core import statistics
 from gramian.report.cautions import MOST_OF_A_RANGE, about_ranges
 
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from benchmarks.synthetic_study import write_study
+from gramian.core.statistics import FEW_GAMES
 from gramian.report import Options, build
 from gramian.report.analysis import analyse
 from gramian.report.control import equal_norm_section
 from gramian.report.equal_norm import Between, equal_norm, interpolated
 from gramian.report.figures import EQUAL_FIGURE, draw_figures, equal_norm_differences
-from gramian.report.statistics import FEW_GAMES
 from tests.report.studies import study
 
 FAST = 100

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from benchmarks.synthetic_study import write_study
-from gramian.core.palette import arm_styles
+from gramian.core.arms import arm_styles
 from gramian.report import Options, figures
 from gramian.report.analysis import analyse
 from gramian.report.dynamics import dynamics

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.report import statistics
+from gramian.core import statistics
 from gramian.report.reference import paper_table, random_and_human
 
 

@@ -8,8 +8,8 @@ import scipy.stats
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from gramian.core.arms import arm_styles
 from gramian.core.errors import UserError
-from gramian.core.palette import arm_styles
 from gramian.representation.figures import draw, sparsity_figure, spectrum_figure
 from gramian.representation.tables import Point, read_measures
 from tests.representation.analyses import write_report

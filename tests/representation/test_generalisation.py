@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from gramian.cli import main
-from gramian.deep.agent.arms import Arm
+from gramian.core.arms import Arm
 from gramian.deep.envs import Flavour
 from gramian.representation.generalisation import FlavourGame, flavour_table, scores
 from tests.deep.trained import train_small

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gramian.core.arms import Arm
 from gramian.core.errors import UserError
 from gramian.core.games import PAPER_TITLES
-from gramian.deep.agent.arms import Arm
 from gramian.deep.runs.load import load_run
 from gramian.deep.training.config import population
 from gramian.study.plan import PLAN, check_same, pack, read_plan, write_plan

@@ -10,9 +10,10 @@ import scipy.stats
 
 from gramian.claims.number import Number
 from gramian.claims.tables import Tables
+from gramian.core import statistics
 from gramian.core.csv_tables import Row
 from gramian.core.errors import UserError, unknown
-from gramian.report import reference, statistics
+from gramian.report import reference
 
 NORMAL_95 = 1.959964
 

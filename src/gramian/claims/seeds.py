@@ -4,18 +4,17 @@ An arm is named by its kind; it fits the one arm of a table that is this kind wi
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
 
 from gramian.claims.number import Number, count
 from gramian.claims.tables import MissingRowsError, Tables
+from gramian.core import statistics
 from gramian.core.csv_tables import Row
 from gramian.core.errors import UserError, unknown
-from gramian.report import statistics
-from gramian.report.statistics import Array, Interval, PairStatistic
+from gramian.core.statistics import Array, Interval, PairStatistic, mean_interval, welch
 
 FINISHED = ("done", "diverged")
 UNPAIRED = "unpaired"
@@ -173,28 +172,14 @@ class Feature:
 
 
 def _mean(by_seed: dict[str, float]) -> Number:
-    values = np.array(list(by_seed.values()))
-    if len(values) < 2:
-        return Number(float(values.mean()), -math.inf, math.inf)
-    half = float(scipy.stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / math.sqrt(len(values)))
-    return Number(float(values.mean()), float(values.mean()) - half, float(values.mean()) + half)
+    return Number(*mean_interval(list(by_seed.values())))
 
 
 def _difference(first: dict[str, float], second: dict[str, float]) -> Number:
     """Of two arms, by seed."""
     if first.keys() == second.keys():
         return _mean({seed: first[seed] - second[seed] for seed in first})
-    return replace(_welch(list(first.values()), list(second.values())), note=UNPAIRED)
-
-
-def _welch(first: list[float], second: list[float]) -> Number:
-    value = float(np.mean(first) - np.mean(second))
-    if min(len(first), len(second)) < 2:
-        return Number(value, -math.inf, math.inf)
-    if np.ptp(first) == np.ptp(second) == 0:
-        return Number(value, value, value)
-    interval = scipy.stats.ttest_ind(first, second, equal_var=False).confidence_interval(0.95)
-    return Number(value, float(interval.low), float(interval.high))
+    return Number(*welch(list(first.values()), list(second.values())), note=UNPAIRED)
 
 
 @dataclass(frozen=True)

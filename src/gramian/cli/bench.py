@@ -8,11 +8,11 @@ import torch
 import tyro
 
 from gramian.cli.train import PRESET_FOR, check_torch_threads
+from gramian.core.arms import parse_arm
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.core.progress import counted
-from gramian.deep.agent.arms import parse_arm
 from gramian.deep.engines.graphs import Execution, compare, pick_execution
 from gramian.deep.envs import make_engine
 from gramian.deep.replay.device import bytes_needed

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import tyro
 
+from gramian.core.statistics import REPLICATES
 from gramian.report.analysis import Options
 from gramian.report.build import build
 from gramian.report.reference import HumanTable
-from gramian.report.statistics import REPLICATES
 from gramian.study.export import write_export
 from gramian.study.store import Rows, write_import
 

@@ -9,10 +9,10 @@ from typing import Annotated, Literal, Self
 import torch
 import tyro
 
+from gramian.core.arms import parse_arm
 from gramian.core.cores import cores
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import find_game
-from gramian.deep.agent.arms import parse_arm
 from gramian.deep.engines.graphs import Execution
 from gramian.deep.training.config import Config, Settings, load_preset, population
 from gramian.deep.training.logs import read_status, torch_threads

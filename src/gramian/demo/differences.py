@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.stats
 from numpy.typing import ArrayLike
 
 from gramian.core.files import replace_text
+from gramian.core.statistics import CONFIDENCE, mean_interval
 
-CONFIDENCE = 0.95
 FEWEST_DIGITS, MOST_DIGITS = 3, 9
 ROOM = 20
 """Columns of an interval in the table for a terminal."""
@@ -110,12 +109,9 @@ def paired(what: str, one: ArrayLike, other: ArrayLike, tells: str = "") -> Diff
     Difference(what='score', value=2.5, low=-3.85..., high=8.85..., tells='')
     """
     values = np.asarray(one, float) - np.asarray(other, float)
-    n = len(values)
-    if n < 2 or not np.isfinite(values).all():
-        return Difference(what, float(values.mean()) if n else math.nan, math.nan, math.nan, tells)
-    reach = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, n - 1) * values.std(ddof=1) / math.sqrt(n))
-    mean = float(values.mean())
-    return Difference(what, mean, mean - reach, mean + reach, tells)
+    if len(values) < 2 or not np.isfinite(values).all():
+        return Difference(what, float(values.mean()) if len(values) else math.nan, math.nan, math.nan, tells)
+    return Difference(what, *mean_interval(values, CONFIDENCE), tells)
 
 
 def kept(path: Path, key: Mapping[str, Any], work: Callable[[], Experiment]) -> Experiment:

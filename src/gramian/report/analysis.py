@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import polars as pl
 
+from gramian.core import statistics
+from gramian.core.arms import CONTROL, order_arms
 from gramian.core.errors import UserError, unknown
-from gramian.core.palette import CONTROL, order_arms
-from gramian.report import reference, statistics
+from gramian.core.statistics import Array, Count, Interval
+from gramian.report import reference
 from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
-from gramian.report.statistics import Array, Count, Interval
 from gramian.report.sweep import Sweep, find_sweep
 from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import Planned, Study
@@ -39,7 +40,7 @@ class Options:
     frames: int = 0
     """Look at the first so many frames of every run; 0 for all of them."""
     control: str = ""
-    """Arm that the others are compared with besides; `core.palette.CONTROL` where empty and the study has it."""
+    """Arm that the others are compared with besides; `core.arms.CONTROL` where empty and the study has it."""
 
     def __post_init__(self) -> None:
         if self.replicates < 100:

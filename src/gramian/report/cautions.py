@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import polars as pl
 
-from gramian.report import reference, statistics
+from gramian.core import statistics
+from gramian.core.statistics import Array
+from gramian.report import reference
 from gramian.report.scores import Scores
-from gramian.report.statistics import Array
 from gramian.report.sweep import Sweep
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.store import Study

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gramian.core.palette import kind_of
+from gramian.core.arms import kind_of
+from gramian.core.statistics import Interval
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences, difference_words, differences
@@ -15,7 +16,6 @@ from gramian.report.figures import CONTROL_FIGURE, EQUAL_FIGURE
 from gramian.report.html import table
 from gramian.report.section import picture
 from gramian.report.small import COLORS
-from gramian.report.statistics import Interval
 from gramian.report.tables import number
 
 _SHRINKS = (

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.core.statistics import Array, Interval, learned, student
 from gramian.report.analysis import Analysis
-from gramian.report.statistics import Array, Interval, learned, student
 
 FEWEST_TOGETHER = 2
 """Games; one says the same alone."""

@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gramian.core.palette import kind_of
+from gramian.core.arms import CENTRABLE, kind_of
+from gramian.core.statistics import Array, Interval, learned, mean_over_runs, student_by_game
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences
-from gramian.report.statistics import Array, Interval, learned, mean_over_runs, student_by_game
-from gramian.study.store import NEVER_CENTERED
 
 ONLY_SHRINK = ("dqn", "norm")
 """Kinds of arms whose losses differ by the shrinking term alone."""
@@ -168,7 +167,7 @@ def equal_norm(analysis: Analysis, runs: pl.DataFrame, features: pl.DataFrame | 
         with uncentred penalties, differ by more than that and are left out.
     """
     kinds = {arm: kind_of(kind) for arm, kind in runs.select("arm", "kind").unique().iter_rows()}
-    uncentred = set(runs.filter(pl.col("centered").not_() & pl.col("kind").is_in(NEVER_CENTERED).not_())["arm"])
+    uncentred = set(runs.filter(pl.col("centered").not_() & pl.col("kind").is_in(CENTRABLE))["arm"])
     alike = [arm for arm in analysis.arms if " lr " not in arm and arm not in uncentred]
     controls = [arm for arm in alike if kinds[arm] in ONLY_SHRINK]
     others = [arm for arm in alike if arm not in controls]

@@ -14,16 +14,17 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from gramian.core import statistics
+from gramian.core.arms import Style, arm_styles, kind_of
 from gramian.core.files import output_folder, replacing
-from gramian.core.palette import Style, arm_styles, kind_of
 from gramian.core.progress import Progress, counted
-from gramian.report import reference, statistics
+from gramian.core.statistics import FEW_GAMES, Array, Interval
+from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.differences import Differences
 from gramian.report.differences import differences as differences_of
 from gramian.report.dynamics import FIGURES, LABELS, Dynamics
 from gramian.report.equal_norm import EqualNorm
-from gramian.report.statistics import FEW_GAMES, Array, Interval
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
 from gramian.representation.seeds import MOST_OF_A_RANGE

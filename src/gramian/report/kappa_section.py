@@ -4,10 +4,10 @@ import math
 from html import escape
 
 from gramian.core.progress import counted
+from gramian.core.statistics import CONFIDENCE
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.html import table
-from gramian.report.statistics import CONFIDENCE
 from gramian.report.sweep import Matched, Penalty
 from gramian.report.tables import interval_text
 from gramian.study.store import Planned

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import gramian
-from gramian.core.palette import arm_styles
+from gramian.core.arms import arm_styles
 from gramian.core.progress import counted
+from gramian.core.statistics import CONFIDENCE
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
@@ -22,7 +23,6 @@ from gramian.report.protocol import commands, provenance_table, settings_table
 from gramian.report.representation import Representation
 from gramian.report.section import Section
 from gramian.report.small import feature_pictures, pictures, representation_pictures
-from gramian.report.statistics import CONFIDENCE
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.store import Planned, Study

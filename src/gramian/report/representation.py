@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.core.arms import order_arms
 from gramian.core.errors import UserError
 from gramian.core.files import files_below
-from gramian.core.palette import order_arms
-from gramian.report.statistics import Array
+from gramian.core.statistics import Array
 from gramian.representation import series
 from gramian.representation.series import Line
 from gramian.representation.tables import (

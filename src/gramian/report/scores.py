@@ -3,9 +3,10 @@
 import numpy as np
 import polars as pl
 
-from gramian.report import reference, statistics
+from gramian.core import statistics
+from gramian.core.statistics import Array
+from gramian.report import reference
 from gramian.report.reference import HumanTable
-from gramian.report.statistics import Array
 from gramian.study.rule import FEWEST_RANDOM_EPISODES
 from gramian.study.store import Study
 

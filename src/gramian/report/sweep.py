@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gramian.core.palette import kind_of
-from gramian.report import statistics
+from gramian.core import statistics
+from gramian.core.arms import kind_of
+from gramian.core.statistics import Array, Interval
 from gramian.report.scores import FINISHED, Scores
-from gramian.report.statistics import Array, Interval
 from gramian.study import rule
 from gramian.study.norms import last_mean, matched_kappa, mean_norm
 from gramian.study.store import Study

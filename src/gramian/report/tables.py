@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gramian.core import statistics
 from gramian.core.progress import counted
-from gramian.report import reference, statistics
+from gramian.core.statistics import CONFIDENCE, Array, Interval
+from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.statistics import CONFIDENCE, Array, Interval
 from gramian.representation.seeds import MOST_OF_A_RANGE
 
 

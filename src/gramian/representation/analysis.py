@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.arms import arm_label, order_arms
 from gramian.core.errors import UserError
 from gramian.core.files import files_below, find_export, output_folder, replace_text, replacing
-from gramian.core.palette import arm_label, order_arms
 from gramian.deep.runs.load import CONFIG, Run, load_run
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw

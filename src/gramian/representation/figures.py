@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.arms import CONTROL, Style, arm_styles, kind_of, order_arms
 from gramian.core.files import output_folder, replacing
-from gramian.core.palette import CONTROL, Style, arm_styles, kind_of, order_arms
 from gramian.core.titles import title
 from gramian.representation import series
 from gramian.representation.dynamics import DYNAMICS, HELD_OUT

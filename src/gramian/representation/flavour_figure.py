@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from gramian.core.palette import arm_styles
+from gramian.core.arms import arm_styles
 from gramian.representation.seeds import Mean
 
 if TYPE_CHECKING:

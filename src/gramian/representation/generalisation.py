@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from gramian.core.arms import arm_label, order_arms
 from gramian.core.errors import UserError, unknown
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.games import Game
-from gramian.core.palette import arm_label, order_arms
 from gramian.deep.envs import EnvironmentOptions, Flavour, find_flavours
 from gramian.deep.runs.evaluation import AT_ONCE, evaluate
 from gramian.deep.runs.load import Run

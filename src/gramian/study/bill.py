@@ -56,7 +56,7 @@ def run_size(config: Config) -> Size:
 
     Examples
     --------
-    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.core.arms import Arm
     >>> from gramian.deep.training.config import load_preset, population
     >>> size = run_size(Config("minatar", load_preset("minatar"), population(["minatar/breakout"], [Arm("dqn")], [0])))
     >>> round(size.replay_bytes / 1e6)

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import tomli_w
 
+from gramian.core.arms import Arm, parse_arm
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
-from gramian.deep.agent.arms import Arm, parse_arm
 from gramian.study import rule
 from gramian.study.matching import feature_norms
 from gramian.study.norms import matched_kappa, penalty_of

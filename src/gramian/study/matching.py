@@ -4,8 +4,8 @@ import math
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gramian.core.arms import Arm, parse_arm
 from gramian.core.errors import UserError, unknown
-from gramian.deep.agent.arms import Arm, parse_arm
 from gramian.study.norms import last_mean, matched_kappa, mean_norm, penalty_of
 from gramian.study.whole import WholeStudy
 

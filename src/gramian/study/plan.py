@@ -121,7 +121,7 @@ def pack(cells: Sequence[RunSpec], largest: int) -> list[tuple[RunSpec, ...]]:
 
     Examples
     --------
-    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.core.arms import Arm
     >>> from gramian.deep.training.config import population
     >>> cells = population(["pong", "qbert", "hero"], [Arm("dqn")], [0, 1])
     >>> [[run.name for run in runs] for runs in pack(cells, 5)]

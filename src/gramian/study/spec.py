@@ -19,10 +19,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from gramian.core.arms import Arm, kind_of, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import find_game
-from gramian.core.palette import kind_of
-from gramian.deep.agent.arms import Arm, parse_arm
 from gramian.deep.training.config import RunSpec, Settings, load_preset, settings_from
 
 _STUDIES = files("gramian") / "studies"

@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import polars as pl
 
+from gramian.core.arms import arm_label
 from gramian.core.csv_tables import read_numbers
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, files_below, output_folder, plan_paths, replace_text, replacing
-from gramian.core.palette import arm_label
 from gramian.study.heads import check_exports
 from gramian.study.names import game_name
 from gramian.study.packed import Packed

@@ -14,117 +14,27 @@
 All but ``l2`` and ``dr3``, which are defined on raw features, come centred over the batch (the default) or not.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from gramian.core.errors import UserError, unknown
+from gramian.core.arms import CENTRABLE, Kind
+from gramian.core.arms import Arm as Arm
+from gramian.core.arms import parse_arm as parse_arm
 from gramian.deep.agent import slopes
 from gramian.deep.agent.slopes import Slope
 from gramian.penalties import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
 
-Kind = Literal["dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3"]
-
-_CENTRABLE: dict[str, Callable[..., Tensor]] = {
+_PENALTIES: dict[str, Callable[..., Tensor]] = {
     "decor": covariance_penalty,
     "gram": gram_penalty,
     "gram-unbiased": unbiased_gram_penalty,
     "norm": lambda features, *, centered: gram_terms(features, centered=centered).norm,
     "cross": lambda features, *, centered: gram_terms(features, centered=centered).cross,
 }
-
-
-@dataclass(frozen=True)
-class Arm:
-    """A penalty with its coefficient. With κ = 0 it is plain DQN, bit for bit.
-
-    Attributes
-    ----------
-    kind
-        See the table of this module.
-    kappa
-        Coefficient κ of the penalty beside the mean TD loss; always 0 for ``dqn``.
-    centered
-        Subtract the mean over the batch first; always False for ``dqn``, ``l2`` and ``dr3``, which know no centring.
-
-    Examples
-    --------
-    >>> print(Arm("gram", 0.1, centered=False))
-    gram:0.1:uncentered
-    >>> Arm("l2", 0.1).centered
-    False
-    """
-
-    kind: Kind
-    kappa: float = 0.0
-    centered: bool = True
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise unknown("arm", self.kind, get_args(Kind))
-        if not (math.isfinite(self.kappa) and self.kappa >= 0):
-            raise UserError(f"kappa of arm {self.kind!r} is {self.kappa}; it must be a finite number, 0 or more")
-        if self.kind == "dqn" and self.kappa != 0:
-            raise UserError(f"arm 'dqn' has no penalty, so its kappa cannot be {self.kappa}; choose 'gram'")
-        if self.kind not in _CENTRABLE:
-            object.__setattr__(self, "centered", False)
-
-    @property
-    def minimum_batch_size(self) -> int:
-        """Fewest samples that the penalty is defined for."""
-        return (4 if self.centered else 2) if self.kind == "gram-unbiased" else 1
-
-    def __str__(self) -> str:
-        if self.kind == "dqn":
-            return self.kind
-        return f"{self.kind}:{self.kappa!r}" + (":uncentered" if self.kind in _CENTRABLE and not self.centered else "")
-
-
-def parse_arm(text: str, default_kappa: float) -> Arm:
-    """Read an arm as the command line has it: ``KIND[:KAPPA][:centered|:uncentered]``.
-
-    Parameters
-    ----------
-    text
-        For instance ``dqn``, ``gram``, ``gram:0.1``, ``gram:0.1:uncentered``. ``str(arm)`` reads back as the same arm.
-    default_kappa
-        κ where the text names none.
-
-    Examples
-    --------
-    >>> parse_arm("gram:0.1:uncentered", default_kappa=10.24)
-    Arm(kind='gram', kappa=0.1, centered=False)
-    >>> parse_arm("cross", default_kappa=10.24)
-    Arm(kind='cross', kappa=10.24, centered=True)
-    """
-    name, *options = text.split(":")
-    kind = next((kind for kind in get_args(Kind) if kind == name.lower()), None)
-    if kind is None:
-        raise unknown("arm", name, get_args(Kind))
-    kappa: float | None = None
-    centered: bool | None = None
-    for option in options:
-        if option in ("centered", "uncentered"):
-            if centered is not None:
-                raise UserError(f"arm {text!r} names its centring twice; keep one")
-            if kind not in _CENTRABLE:
-                raise UserError(f"arm {kind!r} has no centring; leave {option!r} away in {text!r}")
-            centered = option == "centered"
-            continue
-        if kappa is not None:
-            raise UserError(f"cannot read {option!r} in arm {text!r}; write KIND:KAPPA:uncentered, as in gram:0.1")
-        try:
-            kappa = float(option)
-        except ValueError:
-            raise UserError(f"kappa {option!r} in arm {text!r} is not a number; write for instance gram:0.1") from None
-    if kappa is None:
-        kappa = 0.0 if kind == "dqn" else default_kappa
-    return Arm(kind, kappa, centered is not False)
 
 
 @dataclass(frozen=True)
@@ -252,14 +162,14 @@ class Arms:
 
 
 def _slope(kind: Kind, centered: bool) -> Callable[[Tensor], Slope] | None:
-    if kind in _CENTRABLE:
+    if kind in CENTRABLE:
         return partial(slopes.CENTRABLE[kind], centered=centered)
     return slopes.l2 if kind == "l2" else None
 
 
 def _penalty(kind: Kind, centered: bool) -> Callable[[Tensor], Tensor] | None:
-    if kind in _CENTRABLE:
-        return partial(_CENTRABLE[kind], centered=centered)
+    if kind in CENTRABLE:
+        return partial(_PENALTIES[kind], centered=centered)
     return _mean_squared_norm if kind == "l2" else None
 
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from gramian.report import statistics
-from gramian.report.statistics import Count, bootstrap, bootstrap_pair, curve_interval, resample
-from tests.report.rliable_bootstrap import rliable_library
+from gramian.core import statistics
+from gramian.core.statistics import Count, bootstrap, bootstrap_pair, curve_interval, resample
+from tests.core.rliable_bootstrap import rliable_library
 
 metrics = pytest.importorskip("rliable.metrics")
 library = rliable_library()

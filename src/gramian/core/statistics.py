@@ -1,10 +1,11 @@
-"""Statistics of a study, as pure functions of arrays.
+"""Statistics of scores, as pure functions of arrays.
 
 Scores are arrays ``[S, G]`` of S runs (one a seed) by G games, NaN where a run is missing; leading axes, written
 ``...``, are carried along. Where nothing is missing the numbers are those of rliable (Agarwal et al. 2021, arXiv
-2108.13264). Whatever draws random numbers takes an explicit generator.
+2108.13264). Functions that draw random numbers take a generator.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import NamedTuple
@@ -24,9 +25,9 @@ REPLICATES = 2_000
 """Bootstrap replicates, as in rliable's profiles."""
 CONFIDENCE = 0.95
 FEWEST_SEEDS = 2
-"""An interval over seeds needs as many."""
+"""Seeds that an interval needs."""
 FEW_SEEDS = 10
-"""With fewer runs of a game, a percentile interval covers the truth less often than it says."""
+"""With fewer runs of a game, a percentile interval is too narrow."""
 FEW_GAMES = 10
 """With fewer games, median and IQM say more about the choice of games than about the arm."""
 
@@ -40,11 +41,14 @@ class Interval(NamedTuple):
 
 
 class Count(NamedTuple):
-    """In how many games one arm does better, as well, and worse."""
+    """The number of games in which one arm does better, as well, and worse."""
 
     wins: int
     ties: int
     losses: int
+
+
+# ---- scores of a run -------------------------------------------------------------------------------------------------
 
 
 def human_normalised(scores: ArrayLike, random: ArrayLike, human: ArrayLike) -> Array:
@@ -68,26 +72,14 @@ def final_score(returns: ArrayLike, episodes: int = 100) -> float:
     2.0
     """
     last = np.asarray(returns, float)[-episodes:]
-    return float(last.mean()) if len(last) else float("nan")
+    return float(last.mean()) if len(last) else math.nan
 
 
 def learning_curve(frames: ArrayLike, returns: ArrayLike, grid: ArrayLike, episodes: int = 100) -> Array:
-    """R(t): mean return of the last ``episodes`` episodes that had ended by frame t.
+    """R(t) at the frames ``grid`` ``[K]``: mean return of the last ``episodes`` episodes that had ended by frame t.
 
-    Its last value is the final score. Where fewer have ended, it is the mean of those; before the first one it is that
-    episode's return.
-
-    Parameters
-    ----------
-    frames, returns
-        End and return of each episode ``[E]``, by rising frames.
-    grid
-        Frames t ``[K]``.
-
-    Returns
-    -------
-    Array
-        ``[K]``; NaN where there is no episode at all.
+    ``frames`` and ``returns`` ``[E]`` are the ends and returns of the episodes, by rising frames. Before the first end
+    R is that episode's return; without any episode it is NaN. The last value is the final score.
 
     Examples
     --------
@@ -104,16 +96,9 @@ def learning_curve(frames: ArrayLike, returns: ArrayLike, grid: ArrayLike, episo
 
 
 def area_under_curve(curve: ArrayLike, grid: ArrayLike) -> Array:
-    """(1/T) ∫₀ᵀ R(t) dt by the trapezoid rule, T the last frame of the grid: a mean return, in the game's points.
+    """(1/T) ∫₀ᵀ R(t) dt of ``curve`` ``[..., K]`` by trapezoids, T the last frame of the rising ``grid`` ``[K]``.
 
-    Between 0 and the first point of the grid R is taken as constant.
-
-    Parameters
-    ----------
-    curve
-        ``[..., K]``.
-    grid
-        Rising frames ``[K]``.
+    The area is a mean return. Between 0 and the first point of the grid R is constant.
 
     Examples
     --------
@@ -125,22 +110,13 @@ def area_under_curve(curve: ArrayLike, grid: ArrayLike) -> Array:
     return np.asarray(area / frames[-1])
 
 
+# ---- scores of an arm, and of one arm against another ----------------------------------------------------------------
+
+
 def auc_gain(arm: ArrayLike, baseline: ArrayLike, random: ArrayLike) -> Array:
-    """(AUC_arm - AUC_baseline)/|AUC_baseline - AUC_random|, each AUC a mean over seeds.
+    """(AUC_arm - AUC_baseline)/|AUC_baseline - AUC_random|, each AUC a mean over seeds, ``[..., S, G]`` → ``[..., G]``.
 
-    Random play does not learn, so its AUC is its score.
-
-    Parameters
-    ----------
-    arm, baseline
-        AUC of each run ``[..., S, G]``, NaN where missing.
-    random
-        Score of random play ``[G]``.
-
-    Returns
-    -------
-    Array
-        ``[..., G]``.
+    The AUC of random play is its score, ``[G]``.
 
     Examples
     --------
@@ -151,6 +127,21 @@ def auc_gain(arm: ArrayLike, baseline: ArrayLike, random: ArrayLike) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         gain = (ours - theirs) / np.abs(theirs - np.asarray(random, float))
     return np.asarray(np.where(np.isfinite(gain), gain, np.nan))
+
+
+def mean_over_runs(scores: Array) -> Array:
+    """Mean over the runs that are not missing, ``[..., S, G]`` → ``[..., G]``; NaN for a game without any.
+
+    Examples
+    --------
+    >>> mean_over_runs(np.array([[1.0, 2.0], [3.0, np.nan]])).tolist()
+    [2.0, 2.0]
+    """
+    present = ~np.isnan(scores)
+    counts = present.sum(-2)
+    with np.errstate(invalid="ignore"):
+        means = np.where(present, scores, 0.0).sum(-2) / np.where(counts, counts, 1)
+    return np.asarray(np.where(counts, means, np.nan))
 
 
 def mean_score(scores: Array) -> Array:
@@ -172,14 +163,15 @@ def median_score(scores: Array) -> Array:
     >>> float(median_score(np.array([[0.0, 1.0, 50.0], [2.0, 5.0, 50.0]])))
     3.0
     """
-    return _quiet(np.nanmedian, mean_over_runs(scores))
+    with warnings.catch_warnings():  # without numpy's warning where all is NaN
+        warnings.simplefilter("ignore", RuntimeWarning)
+        return np.asarray(np.nanmedian(mean_over_runs(scores), axis=-1))
 
 
 def interquartile_mean(scores: Array) -> Array:
     """Mean of the middle half of all runs of all games, ``[..., S, G]`` → ``[...]``.
 
-    A quarter of the runs (rounded down) is cut off at each end. Every run counts the same, so a game with more runs
-    counts more.
+    A quarter of the runs (rounded down) is cut off at each end. Every run has the same weight.
 
     Examples
     --------
@@ -196,7 +188,7 @@ def interquartile_mean(scores: Array) -> Array:
 
 
 def optimality_gap(scores: Array, gamma: float = 1.0) -> Array:
-    """γ - mean of min(score, γ) over all runs: how much is missing to γ, ``[..., S, G]`` → ``[...]``.
+    """γ minus the mean of min(score, γ) over all runs, ``[..., S, G]`` → ``[...]``.
 
     Examples
     --------
@@ -222,31 +214,21 @@ def performance_profile(scores: Array, thresholds: ArrayLike) -> Array:
 
 
 def probability_of_improvement(arm: Array, baseline: Array) -> Array:
-    """P(X > Y) + ½ P(X = Y) for a run X of the arm and a run Y of the baseline, a mean over games.
+    """P(X > Y) + ½ P(X = Y) for runs X ``[..., S, G]`` of the arm and Y ``[..., S', G]`` of the baseline, over games.
 
-    Within a game it is the Mann-Whitney U over the number of pairs. Games that lack runs of one of the two are left
-    out.
-
-    Parameters
-    ----------
-    arm, baseline
-        ``[..., S, G]`` and ``[..., S', G]``.
+    Within a game it is the Mann-Whitney U over the number of pairs. Games without runs of both are left out.
 
     Examples
     --------
     >>> float(probability_of_improvement(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])))
     0.625
     """
-    return _mean(_improvement_by_game(arm, baseline))
+    pairs = _better(arm[..., :, None, :], baseline[..., None, :, :])
+    return _mean(mean_over_runs(pairs.reshape(*pairs.shape[:-3], -1, pairs.shape[-1])))
 
 
 def paired_improvement(arm: Array, baseline: Array) -> Array:
-    """Share of seeds on which the arm beats the baseline run of the same seed (ties a half), a mean over games.
-
-    Parameters
-    ----------
-    arm, baseline
-        ``[..., S, G]`` with the same seed in the same row.
+    """Share of seeds on which the arm beats the baseline run of the same row (ties a half), a mean over games.
 
     Examples
     --------
@@ -257,21 +239,9 @@ def paired_improvement(arm: Array, baseline: Array) -> Array:
 
 
 def learned(final: ArrayLike, random: ArrayLike) -> Array:
-    """What an arm learns in each game: its mean final score less that of random play.
+    """Mean final score minus that of random play, ``[S, G]`` and ``[G]`` or ``[S, G]`` → ``[G]``; NaN unless positive.
 
-    Differences between arms in percent of it can be put together over games.
-
-    Parameters
-    ----------
-    final
-        Final scores ``[S, G]``, NaN where missing.
-    random
-        Score of random play ``[G]``, or the same for every run ``[S, G]``.
-
-    Returns
-    -------
-    Array
-        ``[G]``; NaN where one of the two is unknown, or nothing is learned.
+    Differences between arms in percent of it can be averaged over games.
 
     Examples
     --------
@@ -280,57 +250,6 @@ def learned(final: ArrayLike, random: ArrayLike) -> Array:
     """
     above = mean_over_runs(np.asarray(final, float) - np.asarray(random, float))
     return np.asarray(np.where(above > 0, above, np.nan))
-
-
-def standard_error(differences: Array) -> tuple[float, float]:
-    """Standard error of the mean over games of the mean over seeds of differences ``[S, G]``, and its freedom.
-
-    Games are what they are and seeds are drawn. Games do not have one variance in common, so the freedom is
-    Satterthwaite's, (Σv)²/Σ(v²/(n-1)), with v the variance of the mean over the n seeds of a game. The error is NaN
-    where a game has fewer than two seeds.
-
-    Examples
-    --------
-    >>> standard_error(np.array([[1.0], [3.0]]))
-    (1.0, 1.0)
-    """
-    seeds = np.isfinite(differences).sum(axis=0)
-    if not seeds.size or seeds.min() < FEWEST_SEEDS:
-        return float("nan"), 1.0
-    variances = np.nanvar(differences, axis=0, ddof=1) / seeds
-    total = float(variances.sum())
-    freedom = total**2 / float((variances**2 / (seeds - 1)).sum()) if total > 0 else float(seeds.min() - 1)
-    return float(np.sqrt(total)) / len(seeds), freedom
-
-
-def student(differences: Array, confidence: float = CONFIDENCE) -> Interval:
-    """Mean over games of the mean over seeds of differences ``[S, G]``, with Student's interval: see `standard_error`.
-
-    For few seeds the bootstrap's percentiles are too narrow: of ten they hold the true mean nine times of ten in place
-    of 19 times of 20.
-
-    Examples
-    --------
-    >>> [round(float(end), 2) for end in student(np.array([[1.0], [2.0], [3.0]]))]
-    [2.0, -0.48, 4.48]
-    """
-    error, freedom = standard_error(differences)
-    half = error * float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, freedom))
-    by_game = mean_over_runs(differences)
-    mean = float(by_game.mean()) if by_game.size else float("nan")
-    return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
-
-
-def student_by_game(differences: Array, confidence: float = CONFIDENCE) -> Interval:
-    """The same of each game by itself, ``[S, G]`` → ``[G]``.
-
-    Examples
-    --------
-    >>> student_by_game(np.array([[1.0, 5.0], [1.0, np.nan]])).low.tolist()
-    [1.0, nan]
-    """
-    found = [student(differences[:, [game]], confidence) for game in range(differences.shape[1])]
-    return Interval(*(np.array([float(one[end]) for one in found]) for end in range(3)))
 
 
 def count_games(arm: ArrayLike, baseline: ArrayLike) -> Count:
@@ -357,19 +276,105 @@ def sign_test(count: Count) -> float:
     return float(scipy.stats.binomtest(count.wins, games).pvalue) if games else 1.0
 
 
+# ---- Student's and Welch's intervals ---------------------------------------------------------------------------------
+
+
+def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Mean of ``values`` ``[n]`` with Student's interval, mean ± t·s/√n; unbounded where n < 2.
+
+    Examples
+    --------
+    >>> [round(end, 2) for end in mean_interval([1.0, 2.0, 3.0])]
+    [2.0, -0.48, 4.48]
+    """
+    numbers = np.asarray(values, float)
+    mean, n = float(numbers.mean()), len(numbers)
+    if n < FEWEST_SEEDS:
+        return mean, -math.inf, math.inf
+    half = float(_quantile(n - 1, confidence) * numbers.std(ddof=1) / math.sqrt(n))
+    return mean, mean - half, mean + half
+
+
+def welch(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Difference of two means with Welch's interval; unbounded where one of the two has fewer than two values.
+
+    Examples
+    --------
+    >>> [round(end, 2) for end in welch([2.0, 4.0], [0.0, 1.0])]
+    [2.5, -4.23, 9.23]
+    """
+    one, other = np.asarray(first, float), np.asarray(second, float)
+    value = float(one.mean() - other.mean())
+    if min(len(one), len(other)) < FEWEST_SEEDS:
+        return value, -math.inf, math.inf
+    if np.ptp(one) == np.ptp(other) == 0:
+        return value, value, value
+    ends = scipy.stats.ttest_ind(one, other, equal_var=False).confidence_interval(confidence)
+    return value, float(ends.low), float(ends.high)
+
+
+def standard_error(differences: Array) -> tuple[float, float]:
+    """Standard error of the mean over games of the mean over seeds of differences ``[S, G]``, and its freedom.
+
+    Games are fixed, seeds are drawn. Games do not share a variance, so the degrees of freedom are Satterthwaite's,
+    (Σv)²/Σ(v²/(n-1)), with v the variance of the mean over the n seeds of a game. The error is NaN where a game has
+    fewer than two seeds.
+
+    Examples
+    --------
+    >>> standard_error(np.array([[1.0], [3.0]]))
+    (1.0, 1.0)
+    """
+    seeds = np.isfinite(differences).sum(axis=0)
+    if not seeds.size or seeds.min() < FEWEST_SEEDS:
+        return math.nan, 1.0
+    variances = np.nanvar(differences, axis=0, ddof=1) / seeds
+    total = float(variances.sum())
+    freedom = total**2 / float((variances**2 / (seeds - 1)).sum()) if total > 0 else float(seeds.min() - 1)
+    return float(np.sqrt(total)) / len(seeds), freedom
+
+
+def student(differences: Array, confidence: float = CONFIDENCE) -> Interval:
+    """Mean over games of the mean over seeds of differences ``[S, G]``, with Student's interval: see `standard_error`.
+
+    For few seeds the bootstrap's percentiles are too narrow: with ten seeds they cover 90 % in place of 95 %.
+
+    Examples
+    --------
+    >>> [round(float(end), 2) for end in student(np.array([[1.0], [2.0], [3.0]]))]
+    [2.0, -0.48, 4.48]
+    """
+    error, freedom = standard_error(differences)
+    half = error * _quantile(freedom, confidence)
+    by_game = mean_over_runs(differences)
+    mean = float(by_game.mean()) if by_game.size else math.nan
+    return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
+
+
+def student_by_game(differences: Array, confidence: float = CONFIDENCE) -> Interval:
+    """The same for each game alone, ``[S, G]`` → ``[G]``.
+
+    Examples
+    --------
+    >>> student_by_game(np.array([[1.0, 5.0], [1.0, np.nan]])).low.tolist()
+    [1.0, nan]
+    """
+    found = [student(differences[:, [game]], confidence) for game in range(differences.shape[1])]
+    return Interval(*(np.array([float(one[end]) for one in found]) for end in range(3)))
+
+
+def _quantile(freedom: float, confidence: float) -> float:
+    return float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, freedom))
+
+
+# ---- the stratified bootstrap ----------------------------------------------------------------------------------------
+
+
 def resample(scores: Array, generator: np.random.Generator, replicates: int = REPLICATES) -> Array:
-    """Stratified bootstrap: draw the runs of each game again, with replacement, each game on its own.
+    """Draw the runs of each game with replacement, each game on its own: ``[S, G, ...]`` → ``[replicates, S, G, ...]``.
 
-    Parameters
-    ----------
-    scores
-        ``[S, G, ...]``; trailing axes (a curve, or two arms of the same seed) go with their run. A run is missing where
-        all its values are NaN.
-
-    Returns
-    -------
-    Array
-        ``[replicates, S, G, ...]``; each game keeps the number of its runs, the missing ones last.
+    Trailing axes (a curve, or two arms of the same seed) go with their run. A run is missing where all its values are
+    NaN; each game keeps the number of its runs, the missing ones last.
 
     Examples
     --------
@@ -380,7 +385,7 @@ def resample(scores: Array, generator: np.random.Generator, replicates: int = RE
 
 
 def _draw(scores: Array, generator: np.random.Generator, replicates: int) -> NDArray[np.int64]:
-    """Which run stands in each place of each replicate, ``[replicates, S, G]``."""
+    """The run in each place of each replicate, ``[replicates, S, G]``."""
     runs, games = scores.shape[:2]
     present = _present(scores)
     order = np.argsort(~present, axis=0, kind="stable")  # the missing ones last
@@ -388,25 +393,6 @@ def _draw(scores: Array, generator: np.random.Generator, replicates: int) -> NDA
     drawn = np.floor(generator.random((replicates, runs, games)) * counts).astype(np.int64)
     places = np.arange(runs)[:, None]
     return np.asarray(order[np.where(places < counts, drawn, places), np.arange(games)])
-
-
-def _present(scores: Array) -> NDArray[np.bool_]:
-    """Which runs of ``[S, G, ...]`` are there: those with a number, ``[S, G]``."""
-    return np.asarray(~np.isnan(scores.reshape(*scores.shape[:2], -1)).all(-1))
-
-
-def _seeds(scores: Array) -> NDArray[np.int64]:
-    """How many runs each game has, ``[G]``."""
-    return np.asarray(_present(scores).sum(0))
-
-
-def _enough(seeds: NDArray[np.int64], by_game: bool) -> NDArray[np.bool_]:
-    """Where an interval can be given: ``[G]`` by game, else ``[]``, for all games that have runs together.
-
-    A game with one run is the same in every replicate: an interval over it and others would be theirs alone.
-    """
-    enough = seeds >= FEWEST_SEEDS
-    return enough if by_game else np.asarray(seeds.any() and enough[seeds > 0].all())
 
 
 def bootstrap(
@@ -418,21 +404,10 @@ def bootstrap(
     replicates: int = REPLICATES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """A statistic with its percentile interval under the stratified bootstrap.
+    """A statistic of scores ``[S, G, ...]`` with its percentile interval under the stratified bootstrap.
 
-    Parameters
-    ----------
-    statistic
-        ``[..., S, G]`` → ``[..., *shape]``.
-    scores
-        ``[S, G]``, or with trailing axes that go with their run.
-    by_game
-        Whether the statistic is one of each game, ``[..., G]``; each game then has an interval, or none, of its own.
-
-    Returns
-    -------
-    Interval
-        Its ends are NaN where the game, or one of the games that have runs, has only one: its spread is unknown.
+    With ``by_game`` the statistic is one of each game, ``[..., G]``, and each game has an interval of its own. The ends
+    are NaN where the game, or one of the games that have runs, has only one run: its spread is unknown.
 
     Examples
     --------
@@ -459,19 +434,10 @@ def bootstrap_pair(
     replicates: int = REPLICATES,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """A comparison of two arms with its percentile interval.
+    """A comparison of two arms, ``[S, G]`` and ``[S', G]``, with its percentile interval; see `bootstrap`.
 
-    Parameters
-    ----------
-    statistic
-        ``[..., S, G]``, ``[..., S', G]`` → ``[..., *shape]``.
-    arm, baseline
-        Scores ``[S, G]``, ``[S', G]``.
-    paired
-        Draw seeds, and with each the run of both arms (the same seed stands in the same row, and seeds that one arm
-        lacks are left out); otherwise draw the runs of each arm on their own.
-    by_game
-        As in `bootstrap`; without pairs, a game needs two runs of either arm.
+    ``paired`` draws seeds, and with each the runs of both arms: the same seed is in the same row, and seeds that one
+    arm lacks are left out. Otherwise the runs of each arm are drawn on their own.
 
     Examples
     --------
@@ -509,21 +475,9 @@ def curve_interval(
     replicates: int = 500,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """A statistic at each point of learning curves, with its interval; the same runs are drawn for all points.
+    """A statistic ``[..., S, G]`` → ``[..., *shape]`` at each point of curves ``[S, G, K]``, as ``[K, *shape]``.
 
-    Parameters
-    ----------
-    statistic
-        ``[..., S, G]`` → ``[..., *shape]``.
-    curves
-        ``[S, G, K]``, NaN where a run is missing, or has not come so far.
-    by_game
-        As in `bootstrap`, at each point.
-
-    Returns
-    -------
-    Interval
-        ``[K, *shape]``.
+    The same runs are drawn for all points. A curve is NaN where its run is missing, or ends before that point.
 
     Examples
     --------
@@ -542,41 +496,33 @@ def curve_interval(
     return _where(enough, _percentiles(estimate, replicated, confidence))
 
 
-def mean_over_runs(scores: Array) -> Array:
-    """Mean over the runs that are there, ``[..., S, G]`` → ``[..., G]``; NaN for a game without any.
+def _present(scores: Array) -> NDArray[np.bool_]:
+    """Which runs of ``[S, G, ...]`` have a number, ``[S, G]``."""
+    return np.asarray(~np.isnan(scores.reshape(*scores.shape[:2], -1)).all(-1))
 
-    Examples
-    --------
-    >>> mean_over_runs(np.array([[1.0, 2.0], [3.0, np.nan]])).tolist()
-    [2.0, 2.0]
+
+def _seeds(scores: Array) -> NDArray[np.int64]:
+    """The number of runs of each game, ``[G]``."""
+    return np.asarray(_present(scores).sum(0))
+
+
+def _enough(seeds: NDArray[np.int64], by_game: bool) -> NDArray[np.bool_]:
+    """Where an interval can be given: ``[G]`` by game, else ``[]``, for all games that have runs together.
+
+    A game with one run is the same in every replicate: an interval over it and others would be theirs alone.
     """
-    present = ~np.isnan(scores)
-    counts = present.sum(-2)
-    with np.errstate(invalid="ignore"):
-        means = np.where(present, scores, 0.0).sum(-2) / np.where(counts, counts, 1)
-    return np.asarray(np.where(counts, means, np.nan))
+    enough = seeds >= FEWEST_SEEDS
+    return enough if by_game else np.asarray(seeds.any() and enough[seeds > 0].all())
 
 
 def _mean(values: Array) -> Array:
-    """Mean over the last axis of what is there; NaN where nothing is."""
+    """Mean over the last axis of what is not NaN; NaN where nothing is left."""
     return mean_over_runs(values[..., None])[..., 0]
-
-
-def _quiet(statistic: Callable[..., Array], values: Array) -> Array:
-    """A NaN-aware statistic over the last axis, without numpy's warning where all is NaN."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        return np.asarray(statistic(values, axis=-1))
 
 
 def _better(arm: Array, baseline: Array) -> Array:
     """1 where the arm is better, ½ where they tie, 0 where it is worse, NaN where one is missing."""
     return 0.5 * (np.sign(arm - baseline) + 1.0)
-
-
-def _improvement_by_game(arm: Array, baseline: Array) -> Array:
-    pairs = _better(arm[..., :, None, :], baseline[..., None, :, :])
-    return mean_over_runs(pairs.reshape(*pairs.shape[:-3], -1, pairs.shape[-1]))
 
 
 def _percentiles(estimate: Array, replicated: Array, confidence: float) -> Interval:
@@ -590,7 +536,7 @@ def _percentiles(estimate: Array, replicated: Array, confidence: float) -> Inter
 
 
 def _where(enough: NDArray[np.bool_], interval: Interval) -> Interval:
-    """The interval where there are runs enough; the estimate everywhere."""
+    """The interval where there are enough runs; the estimate everywhere."""
     enough = enough.reshape(enough.shape + (1,) * (interval.estimate.ndim - enough.ndim))
     return Interval(interval.estimate, *(np.where(enough, end, np.nan) for end in interval[1:]))
 

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from gramian.core.palette import arm_styles
+from gramian.core.arms import arm_styles
 
 KINDS = ["dqn", "decor:10.24", "gram:10.24", "gram-unbiased:10.24", "norm:1.0", "cross:1.0", "l2:1.0", "dr3:1.0"]
 

@@ -1,0 +1,269 @@
+"""Arms by name: plain DQN or a penalty with its coefficient κ, and how figures and tables show them.
+
+The text of an arm is ``KIND[:KAPPA][:uncentered]``. An arm has a colour, a line style, a marker and a hatch, so that no
+figure needs its colours to be read; it has the same ones in every figure.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, get_args
+
+from gramian.core.errors import UserError, unknown
+
+Kind = Literal["dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3"]
+"""In the order of the documentation."""
+KINDS: tuple[Kind, ...] = get_args(Kind)
+CENTRABLE: tuple[Kind, ...] = ("decor", "gram", "gram-unbiased", "norm", "cross")
+"""Kinds that may subtract the mean over the batch first."""
+CONTROL = "norm (matched)"
+"""Label of the arm that only shrinks the features, to the norm of the arm that it controls for."""
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A penalty with its coefficient. With κ = 0 it is plain DQN, bit for bit.
+
+    Attributes
+    ----------
+    kind
+        See the table of `gramian.deep.agent.arms`.
+    kappa
+        Coefficient κ of the penalty beside the mean TD loss; always 0 for ``dqn``.
+    centered
+        Subtract the mean over the batch first; always False for ``dqn``, ``l2`` and ``dr3``, which are not centred.
+
+    Examples
+    --------
+    >>> print(Arm("gram", 0.1, centered=False))
+    gram:0.1:uncentered
+    >>> Arm("l2", 0.1).centered
+    False
+    """
+
+    kind: Kind
+    kappa: float = 0.0
+    centered: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise unknown("arm", self.kind, KINDS)
+        if not (math.isfinite(self.kappa) and self.kappa >= 0):
+            raise UserError(f"kappa of arm {self.kind!r} is {self.kappa}; it must be a finite number, 0 or more")
+        if self.kind == "dqn" and self.kappa != 0:
+            raise UserError(f"arm 'dqn' has no penalty, so its kappa cannot be {self.kappa}; choose 'gram'")
+        if self.kind not in CENTRABLE:
+            object.__setattr__(self, "centered", False)
+
+    @property
+    def minimum_batch_size(self) -> int:
+        """Fewest samples that the penalty is defined for."""
+        return (4 if self.centered else 2) if self.kind == "gram-unbiased" else 1
+
+    def __str__(self) -> str:
+        if self.kind == "dqn":
+            return self.kind
+        return f"{self.kind}:{self.kappa!r}" + (":uncentered" if self.kind in CENTRABLE and not self.centered else "")
+
+
+def parse_arm(text: str, default_kappa: float) -> Arm:
+    """Read an arm as the command line has it: ``KIND[:KAPPA][:centered|:uncentered]``.
+
+    Parameters
+    ----------
+    text
+        For instance ``dqn``, ``gram``, ``gram:0.1``, ``gram:0.1:uncentered``. ``str(arm)`` reads back as the same arm.
+    default_kappa
+        κ where the text names none.
+
+    Examples
+    --------
+    >>> parse_arm("gram:0.1:uncentered", default_kappa=10.24)
+    Arm(kind='gram', kappa=0.1, centered=False)
+    >>> parse_arm("cross", default_kappa=10.24)
+    Arm(kind='cross', kappa=10.24, centered=True)
+    """
+    name, *options = text.split(":")
+    kind = next((kind for kind in KINDS if kind == name.lower()), None)
+    if kind is None:
+        raise unknown("arm", name, KINDS)
+    kappa: float | None = None
+    centered: bool | None = None
+    for option in options:
+        if option in ("centered", "uncentered"):
+            if centered is not None:
+                raise UserError(f"arm {text!r} names its centring twice; keep one")
+            if kind not in CENTRABLE:
+                raise UserError(f"arm {kind!r} has no centring; leave {option!r} away in {text!r}")
+            centered = option == "centered"
+            continue
+        if kappa is not None:
+            raise UserError(f"cannot read {option!r} in arm {text!r}; write KIND:KAPPA:uncentered, as in gram:0.1")
+        try:
+            kappa = float(option)
+        except ValueError:
+            raise UserError(f"kappa {option!r} in arm {text!r} is not a number; write for instance gram:0.1") from None
+    if kappa is None:
+        kappa = 0.0 if kind == "dqn" else default_kappa
+    return Arm(kind, kappa, centered is not False)
+
+
+def arm_label(arm: str, learning_rate: float | None, label: str = "") -> str:
+    """The name of an arm in tables and legends: its label if a study gave it one, else with its learning rate.
+
+    Examples
+    --------
+    >>> arm_label("gram:10.24", None), arm_label("dqn", 3e-4), arm_label("norm:0.3", None, "norm (matched)")
+    ('gram:10.24', 'dqn lr 0.0003', 'norm (matched)')
+    """
+    if label:
+        return label
+    return arm if learning_rate is None else f"{arm} lr {learning_rate:g}"
+
+
+def kind_of(arm: str) -> str:
+    """The kind of an arm by name: the part before κ and other options.
+
+    Examples
+    --------
+    >>> kind_of("gram:10.24:uncentered"), kind_of("dqn lr 0.0003"), kind_of("theirs")
+    ('gram', 'dqn', 'theirs')
+    """
+    return re.split("[: ]", arm, maxsplit=1)[0]
+
+
+def order_arms(arms: Iterable[str], baseline: str = "dqn") -> list[str]:
+    """Each arm once: the baseline, then the kinds in the order of `KINDS`, by rising κ, then others.
+
+    Examples
+    --------
+    >>> order_arms(["l2:1.0", "gram:10.24", "gram:2.0", "mine", "dqn", "dqn"])
+    ['dqn', 'gram:2.0', 'gram:10.24', 'l2:1.0', 'mine']
+    """
+
+    def rank(arm: str) -> tuple[object, ...]:
+        kind = kind_of(arm)
+        natural = [
+            (0, float(part), "") if re.fullmatch(r"\d+(\.\d+)?", part) else (1, 0.0, part)
+            for part in re.split(r"(\d+(?:\.\d+)?)", arm)
+        ]
+        return (arm != baseline, KINDS.index(kind) if kind in KINDS else len(KINDS), natural)
+
+    return sorted(dict.fromkeys(arms), key=rank)
+
+
+@dataclass(frozen=True)
+class Style:
+    """One arm's look.
+
+    Attributes
+    ----------
+    color, dark_color
+        The same hue for a light and for a dark ground.
+    dash
+        Line style by plotly's name; `linestyle` is matplotlib's.
+    marker
+        Marker by plotly's name; `symbol` is matplotlib's.
+    """
+
+    color: str
+    dark_color: str
+    dash: str
+    marker: str
+
+    @property
+    def linestyle(self) -> tuple[float, tuple[float, ...]]:
+        """Offset and lengths of dashes and gaps, in units of the line's width."""
+        return _LINESTYLES[self.dash]
+
+    @property
+    def symbol(self) -> str:
+        """Marker by matplotlib's name."""
+        return _SYMBOLS[self.marker][0]
+
+    @property
+    def hatch(self) -> str:
+        """Pattern of a bar by matplotlib's name, one for each marker."""
+        return _SYMBOLS[self.marker][1]
+
+    @property
+    def pattern(self) -> str:
+        """The same by plotly's name."""
+        return _SYMBOLS[self.marker][2]
+
+
+# Okabe & Ito's palette, told apart by colour-blind readers, without its yellow, which white swallows.
+_COLORS = {
+    "grey": ("#5f6670", "#a8b0bb"),
+    "orange": ("#b36b00", "#f0b040"),
+    "blue": ("#0072b2", "#56a8e8"),
+    "green": ("#007d5b", "#2fc79a"),
+    "purple": ("#a34f7f", "#e79bc4"),
+    "red": ("#c44500", "#ff8a4c"),
+    "sky": ("#2a8fc4", "#8fd0f5"),
+}
+_DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_MARKERS = ("circle", "square", "triangle-up", "diamond", "x", "cross", "triangle-down", "star")
+
+_LINESTYLES: dict[str, tuple[float, tuple[float, ...]]] = {
+    "solid": (0, ()),
+    "dash": (0, (4, 2)),
+    "dot": (0, (1, 2)),
+    "dashdot": (0, (5, 2, 1, 2)),
+    "longdash": (0, (8, 3)),
+    "longdashdot": (0, (8, 3, 1, 3)),
+}
+_SYMBOLS = {
+    "circle": ("o", "", ""), "square": ("s", "//", "/"), "triangle-up": ("^", "..", "."), "diamond": ("D", "xx", "x"),
+    "x": ("x", "--", "-"), "cross": ("+", "||", "|"), "triangle-down": ("v", "\\\\", "\\"), "star": ("*", "++", "+"),
+}  # fmt: skip
+"""Marker and hatch by matplotlib's names, and the hatch by plotly's."""
+
+_KINDS: dict[str, tuple[str, str, str]] = {
+    "dqn": ("grey", "dash", "circle"),
+    "decor": ("orange", "dashdot", "square"),
+    "gram": ("blue", "solid", "triangle-up"),
+    "gram-unbiased": ("green", "longdash", "diamond"),
+    "norm": ("purple", "dot", "x"),
+    "cross": ("red", "longdashdot", "cross"),
+    "l2": ("sky", "dash", "triangle-down"),
+    "dr3": ("green", "dot", "star"),
+}
+"""Looks of the first arm of a kind."""
+_LABELS = {CONTROL: ("purple", "solid", "star")}
+"""Looks of labelled arms: the colour of their kind, with a line of their own."""
+
+
+def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
+    """A style for each arm, no two alike (up to 336 arms).
+
+    Parameters
+    ----------
+    arms
+        In order; the first arm of a known kind takes that kind's own style, as does one of a known label.
+
+    Examples
+    --------
+    >>> styles = arm_styles(["dqn", "gram:10.24", "gram:1.0"])
+    >>> styles["gram:10.24"] == arm_styles(["gram:10.24"])["gram:10.24"], styles["gram:10.24"] == styles["gram:1.0"]
+    (True, False)
+    """
+    looks: dict[str, tuple[str, str, str]] = {}
+    for arm in arms:
+        own = _LABELS.get(arm, _KINDS.get(kind_of(arm)))
+        if own is not None and own not in looks.values():
+            looks[arm] = own
+    for arm in arms:
+        if arm not in looks:
+            looks[arm] = _least_used(list(looks.values()))
+    return {arm: Style(*_COLORS[looks[arm][0]], *looks[arm][1:]) for arm in arms}
+
+
+def _least_used(taken: list[tuple[str, str, str]]) -> tuple[str, str, str]:
+    """The look whose parts have been used least, colour before line style before marker."""
+    used = [Counter(part) for part in zip(*taken, strict=True)] or [Counter[str]()] * 3
+    looks = [look for look in product(_COLORS, _DASHES, _MARKERS) if look not in taken] or [taken[0]]
+    return min(looks, key=lambda look: [used[part][value] for part, value in enumerate(look)])
