@@ -301,7 +301,7 @@ def welch(first: ArrayLike, second: ArrayLike, confidence: float = CONFIDENCE) -
     Examples
     --------
     >>> [round(end, 2) for end in welch([2.0, 4.0], [0.0, 1.0])]
-    [2.5, -4.23, 9.23]
+    [2.5, -4.42, 9.42]
     """
     one, other = np.asarray(first, float), np.asarray(second, float)
     value = float(one.mean() - other.mean())
