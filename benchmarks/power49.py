@@ -2,7 +2,7 @@
 
     python -m benchmarks.power49 --out FOLDER
 
-A run's outcome is its learned area: the mean return over the first four million frames, minus random play's.
+A run's outcome is its learned area: the mean return over its frames (``--millions``), minus random play's.
 
 - ``dqn`` in a game: normal, with mean and standard deviation of the five public runs of Dopamine's DQN.
 - ``gram``: the same standard deviation, about that mean multiplied by 1 + e. The game's effect e is that of the
@@ -50,6 +50,11 @@ SCENARIOS: dict[str, Callable[[Floats, Rng], Floats]] = {
 class Games:
     """What the simulation knows of the games.
 
+    Parameters
+    ----------
+    millions
+        Million frames of a run.
+
     Attributes
     ----------
     learned
@@ -66,11 +71,11 @@ class Games:
         Of the games.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, millions: int = MILLIONS) -> None:
         data = files("gramian") / "data"
         table = pl.read_csv((data / "atari49.csv").read_bytes()).sort("game")
         public = pl.read_csv((data / "dopamine_cnn_agents_20M.csv").read_bytes())
-        dqn = public.filter(pl.col("agent") == "DQN", pl.col("million_frames") <= MILLIONS)
+        dqn = public.filter(pl.col("agent") == "DQN", pl.col("million_frames") <= millions)
         areas = dqn.group_by("game").agg(pl.col(f"run{run}").mean() for run in range(1, 6)).sort("game")
         if areas["game"].to_list() != table["game"].to_list():
             raise UserError("the public runs and the paper's table have different games")
@@ -154,10 +159,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parser = Parser("power49", __doc__)
         parser.add_argument("--replicates", type=whole(1, 10**6), default=10_000, help="simulated studies of each kind")
+        parser.add_argument("--millions", type=whole(1, 20), default=MILLIONS, help="million frames of a run")
         parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=SEED)
         parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write power.csv into it")
         options = parser.parse_args(arguments)
-        table = simulate(Games(), options.replicates, options.seed).write_csv()
+        table = simulate(Games(options.millions), options.replicates, options.seed).write_csv()
         print(table, end="")
         if options.out:
             replace_text(output_folder(Path(options.out)) / "power.csv", table)
