@@ -29,8 +29,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, complain, new_folder, whole
-from gramian.errors import UserError
-from gramian.files import output_folder, replace_text
+from gramian.core.errors import UserError
+from gramian.core.files import output_folder, replace_text
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
