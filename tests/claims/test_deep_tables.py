@@ -6,18 +6,17 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from gramian.claims import Tables, judge, load_ledger, page
-from gramian.claims.rules import Effect
-from gramian.claims.seeds import Scores
+from gramian.claims import Tables, claims, judge, page
+from gramian.claims.seeds import scores as compare
 from gramian.claims.tables import MissingRowsError
 from gramian.core.errors import UserError
 from gramian.report import Options, build
 from gramian.representation import tables
 from gramian.representation.tables import Measure
 from gramian.study.store import write_import
-from tests.claims.test_ledger import edit, write
+from tests.claims.test_paper import edit, write
 
-CLAIMS = {claim.id: claim for claim in load_ledger()}
+CLAIMS = {claim.id: claim for claim in claims()}
 
 
 def scores(path, means, *, games=49, seeds=3, frames=20_000_000):
@@ -217,7 +216,12 @@ def test_the_norm_and_the_td_error_have_verdicts_of_their_own(
 
 
 def test_no_effect_but_that_of_the_td_error_is_judged_without_a_control():
-    effects = [part for claim in CLAIMS.values() for part in claim.parts if isinstance(part.rule, Effect)]
+    effects = [
+        part
+        for claim in CLAIMS.values()
+        for part in claim.parts
+        if getattr(part.rule, "claim", "").startswith("; the claim is that it is ")
+    ]
     alone = {part.setting.partition(": ")[2] for part in effects if part.rule.beyond is None}
     assert alone == {"not the TD error"}
 
@@ -483,7 +487,7 @@ def score_rows(path, values, areas=None):
 
 def compared(folder, values, statistic):
     score_rows(folder / "scores.csv", values)
-    return Scores("scores.csv", "gram", "dqn", statistic).number(Tables(folder))
+    return compare("scores.csv", "gram", "dqn", statistic).number(Tables(folder))
 
 
 @pytest.mark.parametrize("statistic", ["improvement", "area_improvement"])
@@ -583,7 +587,7 @@ def test_differences_are_in_percent_of_what_dqn_learns_with_students_interval(se
     score_rows(tmp_path / "scores.csv", final, area)
     learned = learned_by(of_arm(final, "dqn"))
     for statistic, values in (("difference", final), ("area_difference", area)):
-        found = Scores("scores.csv", "gram", other, statistic).number(Tables(tmp_path))
+        found = compare("scores.csv", "gram", other, statistic).number(Tables(tmp_path))
         assert written(found) == pytest.approx(by_size(of_arm(values, "gram"), of_arm(values, other), learned))
         assert not found.note
 
@@ -592,7 +596,7 @@ def test_a_difference_is_of_the_seeds_that_both_arms_have_and_says_so(tmp_path):
     final, _ = three_arms(0)
     final["pong", "gram"][1] = final["qbert", "norm"][0] = final["pong", "dqn"][2] = None
     score_rows(tmp_path / "scores.csv", final)
-    found = Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
+    found = compare("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
     learned = learned_by(of_arm(final, "dqn"))
     assert written(found) == pytest.approx(by_size(of_arm(final, "gram"), of_arm(final, "norm"), learned))
     assert str(found).endswith("] (of the seeds that both have)")
@@ -602,7 +606,7 @@ def test_a_game_of_one_pair_leaves_a_difference_without_an_interval(tmp_path):
     final, _ = three_arms(0)
     final["pong", "gram"][1:] = [None] * 3
     score_rows(tmp_path / "scores.csv", final)
-    found = Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
+    found = compare("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
     assert str(found).endswith(" (no interval) (of the seeds that both have)")
 
 
@@ -610,16 +614,16 @@ def test_there_is_no_difference_in_percent_of_what_is_not_learned(tmp_path):
     final, _ = three_arms(0)
     final["pong", "dqn"] = [-10.0] * 4
     score_rows(tmp_path / "scores.csv", final)
-    assert str(Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))) == "–"
+    assert str(compare("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))) == "–"
     score_rows(tmp_path / "scores.csv", {key: found for key, found in final.items() if key[1] != "dqn"})
     with pytest.raises(MissingRowsError, match="has no runs of dqn"):
-        Scores("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
+        compare("scores.csv", "gram", "norm", "difference").number(Tables(tmp_path))
 
 
 def test_an_unknown_statistic_is_named(tmp_path):
     score_rows(tmp_path / "scores.csv", PAIRED)
     with pytest.raises(UserError, match="unknown statistic 'diference'; did you mean 'difference'"):
-        Scores("scores.csv", "gram", "dqn", "diference").number(Tables(tmp_path))
+        compare("scores.csv", "gram", "dqn", "diference").number(Tables(tmp_path))
 
 
 @pytest.mark.parametrize(

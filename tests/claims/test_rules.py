@@ -1,30 +1,19 @@
 """Where an interval lies makes the verdict."""
 
-import math
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from gramian.claims import Number, Tables, load_ledger
-from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Effect, Equivalent, Within
+from gramian.claims import Number, Tables, claims
+from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Rule, effect, equivalent, within
+from gramian.claims.tables import Quantity
 
 TABLES = Tables(Path())
-PARTS = [part for claim in load_ledger() for part in claim.parts]
-
-
-@dataclass(frozen=True)
-class Known:
-    """A quantity whose number is known."""
-
-    known: Number
-
-    def number(self, _tables):
-        return self.known
+RULES = [part.rule for claim in claims() for part in claim.parts if isinstance(part.rule, Rule)]
 
 
 def interval(low, high):
-    return Known(Number((low + high) / 2, low, high))
+    return Quantity((), lambda _: Number((low + high) / 2, low, high))
 
 
 def test_every_verdict_has_a_rank():
@@ -44,14 +33,14 @@ def test_every_verdict_has_a_rank():
 )
 def test_an_effect_is_undecided_where_its_interval_lies_only_in_part_on_the_papers_side(low, high, rises, falls):
     for direction, expected in (("rises", rises), ("falls", falls)):
-        found = Effect("gain", interval(low, high), direction).judge(TABLES)
+        found = effect("gain", interval(low, high), direction).judge(TABLES)
         assert found.verdict == expected
         assert found.reason.endswith("the interval reaches to both sides") == (expected == "undecided")
 
 
 def test_an_undecided_effect_is_not_confounded_whatever_the_control_has():
     for low, high in ((-3, -1), (-1, 3), (1, 3)):
-        rule = Effect(
+        rule = effect(
             "gain", interval(-1, 3), "rises", beyond_label="gain less the control", beyond=interval(low, high)
         )
         assert rule.judge(TABLES).verdict == "undecided"
@@ -71,7 +60,7 @@ def test_an_undecided_effect_is_not_confounded_whatever_the_control_has():
     ],
 )
 def test_equivalence_is_undecided_where_the_interval_lies_only_in_part_within_the_margin(low, high, expected):
-    assert Equivalent("chance", interval(low, high), margin=0.1, null=0.5).judge(TABLES).verdict == expected
+    assert equivalent("chance", interval(low, high), margin=0.1, null=0.5).judge(TABLES).verdict == expected
 
 
 @pytest.mark.parametrize(
@@ -86,16 +75,16 @@ def test_equivalence_is_undecided_where_the_interval_lies_only_in_part_within_th
     ],
 )
 def test_a_level_is_reproduced_where_the_interval_reaches_to_it_and_not_to_the_contrary(low, high, expected):
-    found = Within("share of games", interval(low, high), least=0.8, null=0.5).judge(TABLES)
+    found = within("share of games", interval(low, high), least=0.8, null=0.5).judge(TABLES)
     assert found.verdict == expected
     assert found.reason.endswith("the interval reaches to 0.5 too") == (expected == "undecided")
 
 
-def test_every_level_of_the_ledger_but_an_exact_one_names_its_contrary_and_not_one_that_meets_it():
-    levels = [part.rule for part in PARTS if isinstance(part.rule, Within)]
+def test_every_level_but_an_exact_one_names_its_contrary_and_not_one_that_meets_it():
+    levels = [rule for rule in RULES if rule.claim.startswith(", where the claim is at")]
     assert {rule.label for rule in levels if rule.null is None} == {
         "largest relative difference in value",
         "largest relative difference in gradient",
     }
-    for rule in levels:
-        assert not rule.least <= (math.nan if rule.null is None else rule.null) <= rule.most
+    with pytest.raises(ValueError, match=r"the contrary 0\.9 of 'share' lies within the claim"):
+        within("share", interval(0, 1), least=0.8, null=0.9)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 from PIL import Image
 
-from gramian.claims.seeds import Scores
+from gramian.claims.seeds import scores
 from gramian.claims.tables import Tables
 from gramian.core import statistics
 from gramian.core.errors import UserError
@@ -649,7 +649,7 @@ def test_the_page_of_claims_has_the_differences_of_all_games_together(results, m
         results.with_control(["dqn", "gram", results.CHOSEN, "norm (0.1)", "norm (matched)"]),
         strict=True,
     ):
-        found = Scores("atari/scores.csv", arm, other, "area_difference").number(Tables(ROOT / "results"))
+        found = scores("atari/scores.csv", arm, other, "area_difference").number(Tables(ROOT / "results"))
         assert cell == results.interval_text(results.Interval(found.value, found.low, found.high), sign=True)
 
 

@@ -1,12 +1,12 @@
 """The claims of the paper beside what was measured: every verdict is computed from a table in ``results/``.
 
-``ledger.toml`` names each claim, the tables, the numbers to take from them and the rule that makes a verdict of them;
-nothing in it is a result. Reads files only.
+``paper`` has each claim, the numbers to take from the tables and the rule that makes a verdict of them; it has no
+result. Reads files only.
 """
 
-from gramian.claims.ledger import Claim, Entry, judge, load_ledger
-from gramian.claims.number import Number
 from gramian.claims.page import page
-from gramian.claims.tables import Tables
+from gramian.claims.paper import claims
+from gramian.claims.rules import Claim, Entry, judge
+from gramian.claims.tables import Number, Tables
 
-__all__ = ["Claim", "Entry", "Number", "Tables", "judge", "load_ledger", "page"]
+__all__ = ["Claim", "Entry", "Number", "Tables", "claims", "judge", "page"]

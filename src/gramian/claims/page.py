@@ -5,8 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from gramian.claims.ledger import Entry, Part
-from gramian.claims.rules import AWAITING_RUNS, VERDICTS, Judgement, Verdict
+from gramian.claims.rules import AWAITING_RUNS, VERDICTS, Entry, Judgement, Part, Verdict
 
 
 def page(entries: Sequence[Entry]) -> str:

@@ -1,21 +1,28 @@
-"""From numbers to a verdict. Each rule is a frozen dataclass whose fields are its keys in ``ledger.toml``.
+"""From numbers to a verdict.
 
-What the rules have in common: an effect counts where its 95 % interval lies wholly on one side, and an interval that
-reaches to what the claim says and to its contrary decides nothing. An effect is put down to decorrelation only where
-the arm also differs, with an interval of its own, from a control that has everything but the decorrelation. Where it
-does not, the two are not told apart by the number that was taken. That they are equal would take more, a narrow
-interval (`Equivalent`), and another number may tell them apart.
+An effect counts where its 95 % interval lies wholly on one side; an interval that reaches to what the claim says and to
+its contrary decides nothing. An effect is put down to decorrelation only where the arm also differs, with an interval
+of its own, from a control that has everything but the decorrelation. Where it does not, that number shows no difference
+between the two. That they are equal would take a narrow interval (`equivalent`).
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
-from gramian.claims.number import Number, count, shown
-from gramian.claims.quantities import Quantity
-from gramian.claims.tables import MissingNumberError, MissingRowsError, Tables
+from gramian.claims.tables import (
+    MissingNumberError,
+    MissingRowsError,
+    MissingTableError,
+    Number,
+    Quantity,
+    Sample,
+    Tables,
+    count,
+    shown,
+)  # fmt: skip
 from gramian.core.csv_tables import Row
 from gramian.core.errors import UserError
 
@@ -51,29 +58,22 @@ AWAITING_RUNS: tuple[Verdict, ...] = ("not run in full", "not yet run")
 
 HOLDS = {"holds": True, "does not hold": False}
 """What a table says of a statement."""
+SAMPLED = ("games", "seeds", "frames")
+"""What is known of every number over seeds; what else a part needs, it counts itself."""
+NEARLY = 0.9
+"""From this share of a setting's games and frames on, numbers are shown as preliminary ones."""
+Direction = Literal["falls", "rises"]
+Numbers = list[tuple[str, str]]
+"""What a number is, and the number as it is shown."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A verdict with its reason and the numbers that it was made from."""
+    """A verdict with its reason and the numbers that it was made from, the claim's first."""
 
     verdict: Verdict
     reason: str
-    numbers: list[tuple[str, str]]
-    """What it is, and the number as it is shown; the first one is the claim's."""
-
-
-class Rule(Protocol):
-    """Anything that makes a verdict from tables."""
-
-    def judge(self, tables: Tables) -> Judgement:
-        """The verdict."""
-
-    def quantities(self) -> list[Quantity]:
-        """What it looks at."""
-
-    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
-        """Its numbers where there are too few runs for a verdict."""
+    numbers: Numbers
 
 
 @dataclass(frozen=True)
@@ -81,20 +81,24 @@ class Statements:
     """Computed statements of a table, all of which must hold on every random process; otherwise *false as stated*.
 
     ``claimed`` is what the paper says, ``beside`` what shows its limits; each is a statement of the table, where
-    … stands for any words.
+    … stands for any words. ``wording`` replaces the text of a statement that leans on its neighbours in the table.
     """
 
     table: str
     claimed: Sequence[str]
     beside: Sequence[str] = ()
     wording: Mapping[str, str] = field(default_factory=dict)
-    """How the page puts a statement whose text leans on its neighbours in the table."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The table."""
+        return (self.table,)
 
     def judge(self, tables: Tables) -> Judgement:
         """Reproduced where all that is claimed holds."""
         failed, numbers = [], []
         for statement in (*self.claimed, *self.beside):
-            rows = self._rows(tables, statement)
+            rows = self.rows(tables, statement)
             held = sum(self._holds(tables, row) for row in rows)
             computed = tables.text(self.table, rows[0], "computed")
             text = self.wording.get(statement, rows[0]["statement"])
@@ -105,24 +109,7 @@ class Statements:
             return Judgement("false as stated", "this fails: " + "; ".join(f"“{text}”" for text in failed), numbers)
         return Judgement("reproduced", "every statement of the claim holds on every process", numbers)
 
-    def quantities(self) -> list[Quantity]:
-        """None: statements are no numbers."""
-        return []
-
-    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
-        """What the statements computed."""
-        return self.judge(tables).numbers
-
-    def _holds(self, tables: Tables, row: Row) -> bool:
-        verdict = tables.text(self.table, row, "verdict")
-        if verdict not in HOLDS:
-            known = " or ".join(f"'{known}'" for known in HOLDS)
-            raise MissingNumberError(
-                f"the table '{tables.folder / self.table}' has '{verdict}' in column verdict; it must be {known}"
-            )
-        return HOLDS[verdict]
-
-    def _rows(self, tables: Tables, statement: str) -> list[Row]:
+    def rows(self, tables: Tables, statement: str) -> list[Row]:
         """The rows of one statement, one for each process."""
         pattern = re.compile(".*".join(map(re.escape, statement.split("…"))))
         rows = [row for row in tables.rows(self.table) if pattern.fullmatch(tables.text(self.table, row, "statement"))]
@@ -133,165 +120,161 @@ class Statements:
             raise UserError(f"'{statement}' fits {len(found)} statements of the table '{tables.folder / self.table}'")
         return rows
 
+    def _holds(self, tables: Tables, row: Row) -> bool:
+        verdict = tables.text(self.table, row, "verdict")
+        if verdict not in HOLDS:
+            known = " or ".join(f"'{known}'" for known in HOLDS)
+            raise MissingNumberError(
+                f"the table '{tables.folder / self.table}' has '{verdict}' in column verdict; it must be {known}"
+            )
+        return HOLDS[verdict]
+
 
 @dataclass(frozen=True)
-class Effect:
-    """A number that must lie on the paper's side of ``null``, and beyond the control.
+class Rule:
+    """A number of which something is claimed, and where it needs one, the arm minus the control.
 
-    ``beyond`` is the arm less the control; it must lie on that side of ``beyond_null``. The verdict is *reproduced*
-    where both do, and *confounded* where the effect does and ``beyond`` does not. Of an effect that does not it is
-    *undecided* where its interval reaches to that side, else *not reproduced*. Where there is nothing to confound the
-    effect with, there is no control, and it alone decides.
-
-    Examples
-    --------
-    A quantity is anything that has a number; the paper claims a gain, and the control has it too:
-
-    >>> from dataclasses import make_dataclass
-    >>> from pathlib import Path
-    >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
-    >>> gain, beyond = Known(Number(-314.0, -344.0, -287.0)), Known(Number(1.0, -13.0, 15.0))
-    >>> rule = Effect("steps less plain", gain, "falls", beyond_label="steps less the control", beyond=beyond)
-    >>> tables = Tables(Path("results"))
-    >>> rule.judge(tables).verdict, len(rule.quantities())
-    ('confounded', 2)
-    >>> rule.preliminary(tables)[1]
-    ('steps less the control', '1 [−13, 15]')
+    Where the number stands as claimed, the verdict is *reproduced* if ``beyond`` is on the claimed side of
+    ``beyond_null`` too, or if there is no control, and *confounded* otherwise. Elsewhere the number alone decides.
     """
 
     label: str
-    effect: Quantity
-    direction: Literal["falls", "rises"]
-    null: float = 0.0
+    value: Quantity
+    claim: str
+    """How a reason ends that the number gives alone."""
+    standing: Callable[[Number], tuple[Verdict, str]]
+    """The verdict of the number alone, and what its reason adds."""
+    direction: Direction = "rises"
+    """Where the control must be left behind."""
+    null: float | None = None
+    """The contrary of the claim; None where the number is exact."""
     beyond_label: str = ""
     beyond: Quantity | None = None
     beyond_null: float = 0.0
 
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables of both numbers."""
+        return self.value.tables + (self.beyond.tables if self.beyond else ())
+
     def judge(self, tables: Tables) -> Judgement:
-        """Compare the intervals with ``null``."""
-        effect = _known(self.label, self.effect, tables)
-        if not _beyond(effect, self.null, self.direction):
-            numbers = self.preliminary(tables)
-            reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
-            if _reaches_beyond(effect, self.null, self.direction):
-                return Judgement("undecided", f"{reason}, and the interval reaches to both sides", numbers)
-            return Judgement("not reproduced", reason, numbers)
-        if self.beyond is None:
-            reason = f"{self.label}: {effect}; the claim is that it {self._claim()}"
-            return Judgement("reproduced", reason, [(self.label, str(effect))])
+        """Compare the intervals with the claim."""
+        value = _known(self.label, self.value, tables)
+        verdict, addition = self.standing(value)
+        reason = f"{self.label}: {value}{self.claim}{addition}"
+        if verdict != "reproduced" or self.beyond is None:
+            return Judgement(verdict, reason, self.preliminary(tables))
         beyond = _known(self.beyond_label, self.beyond, tables)
-        numbers = [(self.label, str(effect)), (self.beyond_label, str(beyond))]
+        numbers = [(self.label, str(value)), (self.beyond_label, str(beyond))]
         if _beyond(beyond, self.beyond_null, self.direction):
-            return Judgement("reproduced", f"{self.label}: {effect}; {self.beyond_label}: {beyond}", numbers)
-        reason = f"{self.label}: {effect}; but {self.beyond_label}: {beyond}{_behind(beyond, self.beyond_null)}"
-        return Judgement("confounded", reason, numbers)
+            return Judgement("reproduced", f"{self.label}: {value}; {self.beyond_label}: {beyond}", numbers)
+        null = shown(self.beyond_null)
+        where = f", on the other side of {null}: the control shows more of it"
+        if beyond.low <= self.beyond_null <= beyond.high:
+            where = f", an interval that reaches to both sides of {null}: by this number the two are not told apart"
+        return Judgement("confounded", f"{self.label}: {value}; but {self.beyond_label}: {beyond}{where}", numbers)
 
-    def quantities(self) -> list[Quantity]:
-        """Effect and control."""
-        return [self.effect, *([self.beyond] if self.beyond else [])]
+    def preliminary(self, tables: Tables) -> Numbers:
+        """The numbers where they give no verdict: that of the control only where it was run."""
+        numbers = [(self.label, str(self.value.number(tables)))]
+        if self.beyond is not None:
+            try:
+                numbers.append((self.beyond_label, str(self.beyond.number(tables))))
+            except (MissingRowsError, MissingNumberError):
+                numbers.append((self.beyond_label, "not run"))
+        return numbers
 
-    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
-        """The effect, and the control where it was run."""
-        return [(self.label, str(self.effect.number(tables))), *_if_there(self.beyond_label, self.beyond, tables)]
 
-    def _claim(self) -> str:
-        return f"is {'below' if self.direction == 'falls' else 'above'} {shown(self.null)}"
+def effect(
+    label: str,
+    value: Quantity,
+    direction: Direction,
+    *,
+    null: float = 0.0,
+    beyond_label: str = "",
+    beyond: Quantity | None = None,
+) -> Rule:
+    """The whole interval must lie on the paper's side of ``null``; ``beyond`` on that side of 0.
+
+    It is *undecided* where the interval reaches to that side, and otherwise *not reproduced*.
+
+    Examples
+    --------
+    The paper claims a gain, and the control has it too:
+
+    >>> from pathlib import Path
+    >>> gain, beyond = (Quantity((), lambda _, n=n: n) for n in (Number(-314, -344, -287), Number(1, -13, 15)))
+    >>> rule = effect("steps less plain", gain, "falls", beyond_label="steps less the control", beyond=beyond)
+    >>> rule.judge(Tables(Path())).verdict
+    'confounded'
+    """
+
+    def standing(number: Number) -> tuple[Verdict, str]:
+        if _beyond(number, null, direction):
+            return "reproduced", ""
+        if number.low < null if direction == "falls" else number.high > null:
+            return "undecided", ", and the interval reaches to both sides"
+        return "not reproduced", ""
+
+    claim = f"; the claim is that it is {'below' if direction == 'falls' else 'above'} {shown(null)}"
+    return Rule(label, value, claim, standing, direction, null, beyond_label, beyond)
 
 
-@dataclass(frozen=True)
-class Within:
-    """A level that the number must be compatible with, ``least`` ≤ x ≤ ``most``: its interval reaches into that range.
+def within(
+    label: str,
+    value: Quantity,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    null: float | None = None,
+    beyond_label: str = "",
+    beyond: Quantity | None = None,
+    beyond_null: float = 0.0,
+) -> Rule:
+    """The interval must reach into ``least`` to ``most``, and not to ``null``, the contrary of the claim.
 
-    ``null`` is the contrary of the claim, outside that range: where a wide interval reaches to both, the verdict is
-    *undecided*. An exact number needs none. Where there is a control, it must do worse: ``beyond`` > ``beyond_null``.
-    Without one there is nothing to confound the number with.
+    Where it reaches to both, the verdict is *undecided*. An exact number needs no ``null``. ``beyond`` must be above
+    ``beyond_null``.
 
     Examples
     --------
     A share of games of at least 0.8 is claimed, and half of them would be no difference:
 
-    >>> from dataclasses import make_dataclass
     >>> from pathlib import Path
-    >>> Known = make_dataclass("Known", ["known"], namespace={"number": lambda self, tables: self.known})
     >>> shares = [Number(0.7, 0.6, 0.9), Number(0.7, 0.4, 0.9), Number(0.6, 0.4, 0.7)]
-    >>> rules = [Within("share of games", Known(share), least=0.8, null=0.5) for share in shares]
-    >>> [rule.judge(Tables(Path("results"))).verdict for rule in rules]
+    >>> rules = [within("share", Quantity((), lambda _, n=n: n), least=0.8, null=0.5) for n in shares]
+    >>> [rule.judge(Tables(Path())).verdict for rule in rules]
     ['reproduced', 'undecided', 'not reproduced']
     """
+    if null is not None and least <= null <= most:
+        raise ValueError(f"the contrary {null} of '{label}' lies within the claim, {least} to {most}")
 
-    label: str
-    value: Quantity
-    least: float = -math.inf
-    most: float = math.inf
-    null: float | None = None
-    beyond_label: str = ""
-    beyond: Quantity | None = None
-    beyond_null: float = 0.0
+    def standing(number: Number) -> tuple[Verdict, str]:
+        if not _reaches_into(number, least, most):
+            return "not reproduced", ""
+        if null is not None and number.low <= null <= number.high:
+            return "undecided", f", and the interval reaches to {shown(null)} too"
+        return "reproduced", ""
 
-    def judge(self, tables: Tables) -> Judgement:
-        """Compare the interval with the range."""
-        value = _known(self.label, self.value, tables)
-        bounds = " and ".join(
-            [f"at least {shown(self.least)}"] * math.isfinite(self.least)
-            + [f"at most {shown(self.most)}"] * math.isfinite(self.most)
-        )
-        reason = f"{self.label}: {value}, where the claim is {bounds}"
-        if not _reaches_into(value, self.least, self.most):
-            return Judgement("not reproduced", reason, self.preliminary(tables))
-        if self.null is not None and _around(value, self.null):
-            reason += f", and the interval reaches to {shown(self.null)} too"
-            return Judgement("undecided", reason, self.preliminary(tables))
-        numbers = [(self.label, str(value))]
-        if self.beyond is None:
-            return Judgement("reproduced", reason, numbers)
-        beyond = _known(self.beyond_label, self.beyond, tables)
-        numbers.append((self.beyond_label, str(beyond)))
-        if _beyond(beyond, self.beyond_null, "rises"):
-            return Judgement("reproduced", f"{self.label}: {value}; {self.beyond_label}: {beyond}", numbers)
-        reason = f"{self.label}: {value}; but {self.beyond_label}: {beyond}{_behind(beyond, self.beyond_null)}"
-        return Judgement("confounded", reason, numbers)
-
-    def quantities(self) -> list[Quantity]:
-        """Value and control."""
-        return [self.value, *([self.beyond] if self.beyond else [])]
-
-    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
-        """The value, and the control where it was run."""
-        return [(self.label, str(self.value.number(tables))), *_if_there(self.beyond_label, self.beyond, tables)]
+    bounds = [f"at least {shown(least)}"] * math.isfinite(least) + [f"at most {shown(most)}"] * math.isfinite(most)
+    claim = f", where the claim is {' and '.join(bounds)}"
+    return Rule(label, value, claim, standing, "rises", null, beyond_label, beyond, beyond_null)
 
 
-@dataclass(frozen=True)
-class Equivalent:
-    """A difference whose whole interval must lie within ``margin`` of ``null``.
+def equivalent(label: str, value: Quantity, *, margin: float, null: float = 0.0) -> Rule:
+    """The whole interval must lie within ``margin`` of ``null``; *undecided* where it reaches in and out."""
+    least, most = null - margin, null + margin
 
-    It is *undecided* where the interval reaches into the margin and out of it, and *not reproduced* where it lies
-    outside.
-    """
+    def standing(number: Number) -> tuple[Verdict, str]:
+        if least <= number.low and number.high <= most:
+            return "reproduced", ""
+        if _reaches_into(number, least, most):
+            return "undecided", ", and the interval reaches out of that"
+        return "not reproduced", ""
 
-    label: str
-    value: Quantity
-    margin: float
-    null: float = 0.0
-
-    def judge(self, tables: Tables) -> Judgement:
-        """Compare the interval with the margin."""
-        value = _known(self.label, self.value, tables)
-        numbers = [(self.label, str(value))]
-        least, most = self.null - self.margin, self.null + self.margin
-        reason = f"{self.label}: {value}; the claim is that it lies within {shown(least)} to {shown(most)}"
-        if least <= value.low and value.high <= most:
-            return Judgement("reproduced", reason, numbers)
-        if _reaches_into(value, least, most):
-            return Judgement("undecided", f"{reason}, and the interval reaches out of that", numbers)
-        return Judgement("not reproduced", reason, numbers)
-
-    def quantities(self) -> list[Quantity]:
-        """The difference."""
-        return [self.value]
-
-    def preliminary(self, tables: Tables) -> list[tuple[str, str]]:
-        """The difference."""
-        return [(self.label, str(self.value.number(tables)))]
+    return Rule(
+        label, value, f"; the claim is that it lies within {shown(least)} to {shown(most)}", standing, null=null
+    )
 
 
 def _known(label: str, quantity: Quantity, tables: Tables) -> Number:
@@ -302,14 +285,9 @@ def _known(label: str, quantity: Quantity, tables: Tables) -> Number:
     return number
 
 
-def _beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -> bool:
+def _beyond(number: Number, null: float, direction: Direction) -> bool:
     """Whether the whole interval lies on one side of ``null``."""
     return number.high < null if direction == "falls" else number.low > null
-
-
-def _reaches_beyond(number: Number, null: float, direction: Literal["falls", "rises"]) -> bool:
-    """Whether any of the interval lies on that side of ``null``."""
-    return number.low < null if direction == "falls" else number.high > null
 
 
 def _reaches_into(number: Number, least: float, most: float) -> bool:
@@ -317,23 +295,178 @@ def _reaches_into(number: Number, least: float, most: float) -> bool:
     return number.high >= least and number.low <= most
 
 
-def _around(number: Number, null: float) -> bool:
-    """Whether the interval reaches to both sides of ``null``."""
-    return number.low <= null <= number.high
+# ---- claims and their parts ------------------------------------------------------------------------------------------
 
 
-def _behind(beyond: Number, null: float) -> str:
-    """Where an interval lies that is not beyond the control: on both sides, or on the other one."""
-    if _around(beyond, null):
-        return f", an interval that reaches to both sides of {shown(null)}: by this number the two are not told apart"
-    return f", on the other side of {shown(null)}: the control shows more of it"
+@dataclass(frozen=True)
+class Part:
+    """One setting of a claim, with the rule that judges it."""
+
+    rule: Rule | Statements
+    setting: str = ""
+    needs: Mapping[str, int] = field(default_factory=dict)
+    """The fewest games, seeds, frames (agent steps for measures), and of what it counts, that a verdict takes.
+
+    Runs of fewer games or frames are of another setting: none of their numbers is shown. Where only seeds or what it
+    counts are too few, the numbers are shown, and there is no verdict.
+    """
+    counted: Mapping[str, Quantity] = field(default_factory=dict)
+    """Where a table has the number of its processes, runs, cases or sizes."""
+    command: str = ""
+    """What makes its tables, a command a line."""
+    note: str = ""
+    """What is to be said of its numbers, whatever they are."""
+    also: Mapping[str, Quantity] = field(default_factory=dict)
+    """Numbers that are shown beside, and decide nothing."""
+    awaited: bool = False
+    """Whether tables, rows or numbers may be missing; otherwise what is missing is refused."""
+    elsewhere: bool = False
+    """A setting that the paper does not speak of: it has a verdict of its own and does not count for the claim's."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All that it reads, each once."""
+        quantities = (*self.counted.values(), self.rule, *self.also.values())
+        return tuple(dict.fromkeys(name for one in quantities for name in one.tables))
 
 
-def _if_there(label: str, quantity: Quantity | None, tables: Tables) -> list[tuple[str, str]]:
-    """A control that decides nothing, or not yet, is shown where it was run."""
-    if quantity is None:
-        return []
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, and how it is put to the test."""
+
+    id: str
+    title: str
+    source: str
+    says: str
+    ran: str
+    """May name the numbers of ``ran_values`` in braces."""
+    control: str
+    parts: tuple[Part, ...]
+    remarks: Mapping[str, str] = field(default_factory=dict)
+    """What is to be said of it, by verdict."""
+    ran_values: Mapping[str, Quantity] = field(default_factory=dict)
+    beside: Mapping[str, Quantity] = field(default_factory=dict)
+    """Numbers that need no run of ours."""
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """All that its parts read, each once."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.tables))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A claim with its verdict."""
+
+    claim: Claim
+    verdict: Verdict
+    because: str
+    """The reason of the part that gives it its verdict."""
+    ran: str
+    judgements: list[Judgement]
+    """Of each part."""
+    beside: Numbers
+    absent: tuple[str, ...]
+    """Its tables that do not exist."""
+
+    @property
+    def elsewhere(self) -> list[tuple[Part, Judgement]]:
+        """The settings that do not count for its verdict and have runs enough for one of their own."""
+        parts = zip(self.claim.parts, self.judgements, strict=True)
+        return [(part, found) for part, found in parts if part.elsewhere and found.verdict not in AWAITING_RUNS]
+
+
+def judge(claim: Claim, tables: Tables) -> Entry:
+    """Look up a claim's numbers and apply its rules.
+
+    Raises
+    ------
+    UserError
+        If a table that is not awaited is missing or lacks a row or a number, or any table is empty or lacks a column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from gramian.claims.paper import median_score
+    >>> entry = judge(median_score(), Tables(Path(tempfile.mkdtemp())))
+    >>> entry.verdict, entry.judgements[0].reason
+    ('not yet run', 'awaits `results/atari/scores.csv`')
+    """
+    judgements = [_judge(part, tables) for part in claim.parts]
+    counting = [found for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere]
+    decisive = min(counting, key=lambda found: HARDEST_FIRST.index(found.verdict))
+    verdict = decisive.verdict
+    if verdict == "not yet run" and any(found.verdict != "not yet run" for found in judgements):
+        verdict = "not run in full"
+    values = {name: shown(quantity.number(tables).value) for name, quantity in claim.ran_values.items()}
+    beside = [(label, str(quantity.number(tables))) for label, quantity in claim.beside.items()]
+    absent = tuple(name for name in claim.tables if not tables.has(name))
+    return Entry(claim, verdict, decisive.reason, claim.ran.format(**values), judgements, beside, absent)
+
+
+def _judge(part: Part, tables: Tables) -> Judgement:
+    if not part.awaited:
+        return _judge_if_enough(part, tables)
     try:
-        return [(label, str(quantity.number(tables)))]
-    except (MissingRowsError, MissingNumberError):
-        return [(label, "not run")]
+        return _judge_if_enough(part, tables)
+    except MissingTableError:
+        missing = [f"`results/{name}`" for name in part.tables if not tables.has(name)]
+        return Judgement("not yet run", f"awaits {', '.join(missing)}", [])
+    except (MissingRowsError, MissingNumberError) as lacking:
+        return Judgement("not run in full", str(lacking), [])
+
+
+def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
+    behind: Numbers = []
+    if isinstance(part.rule, Rule) and part.rule.value.sample is not None:
+        sample: Sample = part.rule.value.sample(tables)
+        behind = [("runs behind it", str(sample))]
+        size = {name: getattr(sample, name) for name in SAMPLED}
+        lacking = _lacking(part, size, sample.unit)
+        if any(size[name] < NEARLY * part.needs[name] for name in lacking.keys() - {"seeds"}):
+            return Judgement("not run in full", _where(lacking), [])  # of fewer games or frames: another setting's
+        if lacking:
+            numbers = [*part.rule.preliminary(tables), *_also(part, tables), *behind]
+            return Judgement("not run in full", _where(lacking), numbers)
+    found = part.rule.judge(tables)
+    numbers = [*found.numbers, *_also(part, tables), *behind]
+    lacking = _lacking(part, {name: quantity.number(tables).value for name, quantity in part.counted.items()})
+    if lacking:
+        return Judgement("not run in full", _where(lacking), numbers)
+    return replace(found, numbers=numbers)
+
+
+def _lacking(part: Part, found: Mapping[str, float], unit: str = "") -> dict[str, tuple[str, str]]:
+    """What there is too little of, by its name in ``needs``: how much there is, and how much a verdict takes."""
+    return {
+        name: (count(number, unit if name == "frames" else name), f"{part.needs[name]:,}")
+        for name, number in found.items()
+        if number < part.needs.get(name, 0)
+    }
+
+
+def _where(lacking: Mapping[str, tuple[str, str]]) -> str:
+    """All that is lacking, in one line.
+
+    Examples
+    --------
+    >>> _where({"games": ("4 games", "49"), "seeds": ("1 seed", "3")})
+    '4 games, where a verdict takes 49; 1 seed, where it takes 3'
+    """
+    (few, least), *others = lacking.values()
+    return "; ".join(
+        [f"{few}, where a verdict takes {least}", *(f"{few}, where it takes {least}" for few, least in others)]
+    )
+
+
+def _also(part: Part, tables: Tables) -> Numbers:
+    """What decides nothing, with a dash where there is no number, or no row or table in a part that may lack them."""
+    missing = (MissingTableError, MissingRowsError, MissingNumberError) if part.awaited else MissingNumberError
+    found = []
+    for label, quantity in part.also.items():
+        try:
+            found.append((label, str(quantity.number(tables))))
+        except missing:
+            found.append((label, "–"))
+    return found

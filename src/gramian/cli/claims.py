@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from gramian.claims.ledger import judge, load_ledger
 from gramian.claims.page import page
-from gramian.claims.rules import VERDICTS
+from gramian.claims.paper import claims
+from gramian.claims.rules import VERDICTS, judge
 from gramian.claims.tables import Tables
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text
@@ -28,7 +28,7 @@ def claims_command(options: ClaimsOptions) -> int:
     if not options.results.is_dir():
         raise UserError(f"there is no folder '{options.results}'; name the folder of the tables: --results FOLDER")
     tables = Tables(options.results)
-    entries = [judge(claim, tables) for claim in load_ledger()]
+    entries = [judge(claim, tables) for claim in claims()]
     output_folder(options.out.parent)
     replace_text(options.out, page(entries))
     counts = Counter(entry.verdict for entry in entries)

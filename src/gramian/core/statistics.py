@@ -291,7 +291,7 @@ def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple[fl
     mean, n = float(numbers.mean()), len(numbers)
     if n < FEWEST_SEEDS:
         return mean, -math.inf, math.inf
-    half = float(_quantile(n - 1, confidence) * numbers.std(ddof=1) / math.sqrt(n))
+    half = float(student_quantile(n - 1, confidence) * numbers.std(ddof=1) / math.sqrt(n))
     return mean, mean - half, mean + half
 
 
@@ -345,7 +345,7 @@ def student(differences: Array, confidence: float = CONFIDENCE) -> Interval:
     [2.0, -0.48, 4.48]
     """
     error, freedom = standard_error(differences)
-    half = error * _quantile(freedom, confidence)
+    half = error * student_quantile(freedom, confidence)
     by_game = mean_over_runs(differences)
     mean = float(by_game.mean()) if by_game.size else math.nan
     return Interval(*(np.asarray(end) for end in (mean, mean - half, mean + half)))
@@ -363,7 +363,8 @@ def student_by_game(differences: Array, confidence: float = CONFIDENCE) -> Inter
     return Interval(*(np.array([float(one[end]) for one in found]) for end in range(3)))
 
 
-def _quantile(freedom: float, confidence: float) -> float:
+def student_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """Half the width of Student's interval in standard errors."""
     return float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, freedom))
 
 
