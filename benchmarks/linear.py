@@ -19,9 +19,22 @@ import numpy as np
 from benchmarks.command_line import Parser, new_file
 from gramian.core.compiled import kernel
 from gramian.core.files import output_folder, replace_text
-from gramian.linear.arms import ESTIMATORS, FORMS, Arm
+from gramian.linear.arms import Arm
 from gramian.linear.car import ACTIONS
-from gramian.linear.kernels import Floats, Integers, add_rank_one_reduced, learn, single_sample, transform
+from gramian.linear.kernels import (
+    FULL,
+    NONE,
+    SINGLE,
+    TWO_SAMPLE,
+    Floats,
+    Integers,
+    Rule,
+    Weights,
+    add_rank_one,
+    direction,
+    learn,
+    transform,
+)
 from gramian.linear.mountain_car import Case, MountainCar, simulate
 
 WIDTHS = (256, 512, 1024, 2048, 4096, 8192)
@@ -45,46 +58,17 @@ COSTLY = {
 
 
 @kernel
-def _steps(
-    form: int,
-    estimator: int,
-    projected: bool,
-    A: Floats,
-    w: Floats,
-    theta: Floats,
-    S: Floats,
-    indices: Integers,
-    others: Integers,
-    lam: float,
-) -> None:
+def _steps(rule: Rule, weights: Weights, indices: Integers, others: Integers) -> None:
     """Take as many steps as ``indices`` [steps, k] has rows, with everything that a step of Q-learning needs of A."""
-    ones, y, other, alone = np.ones(indices.shape[1]), np.zeros(w.size), np.zeros(w.size), np.zeros(0)
-    room = np.zeros((4, w.size))
+    d = weights.w.size
+    ones, y, other, no_classes = np.ones(indices.shape[1]), np.zeros(d), np.zeros(d), np.zeros(0)
+    workspace = np.zeros((4, d))
     for n in range(indices.shape[0]):
-        if estimator != 0 or form == 2 or projected:
-            transform(A, indices[n], ones, y)
-        if estimator == 2:
-            transform(A, others[n], ones, other)
-        learn(
-            form,
-            estimator,
-            projected,
-            A,
-            w,
-            theta,
-            S,
-            indices[n],
-            ones,
-            y,
-            other,
-            1e-9,
-            1e-9,
-            lam,
-            0.01,
-            0,
-            alone,
-            room,
-        )
+        if rule.estimator != NONE or rule.form == FULL or rule.projected:
+            transform(weights.A, indices[n], ones, y)
+        if rule.estimator == TWO_SAMPLE:
+            transform(weights.A, others[n], ones, other)
+        learn(rule, weights, indices[n], ones, y, other, 1e-9, no_classes, workspace)
 
 
 def active_features(d: int, steps: int, pattern: str) -> Integers:
@@ -111,10 +95,9 @@ def steps_of(arm: Arm, d: int, indices: Integers) -> Callable[[], None]:
     A, w, theta = np.eye(d), np.ones(d), np.ones(d)
     S = np.zeros((d, d)) if arm.estimator == "running" else np.zeros((0, 0))
     others = np.random.default_rng(1).permutation(indices)  # what a reservoir of visited features gives
-    arguments = (FORMS[arm.form], ESTIMATORS[arm.estimator], arm.projected, A, w, theta, S)
 
     def work() -> None:
-        _steps(*arguments, indices, others, arm.lam)
+        _steps(arm.rule(1e-9), Weights(A, w, theta, S), indices, others)
 
     work()
     return work
@@ -201,14 +184,14 @@ def costly_table() -> str:
 @kernel
 def _parts(part: int, A: Floats, indices: Integers, y: Floats, v: Floats) -> float:
     """Do one part of the single-sample step as often as ``indices`` [steps, k] has rows."""
-    ones, total = np.ones(indices.shape[1]), 0.0
+    ones, total, S = np.ones(indices.shape[1]), 0.0, np.zeros((0, 0))
     for n in range(indices.shape[0]):
         if part == 0:
             transform(A, indices[n], ones, y)
         elif part == 1:
-            total += single_sample(y, v)
+            total += direction(SINGLE, y, y, S, 0.0, v)
         else:
-            add_rank_one_reduced(A, indices[n], ones, 1e-9, 1e-9, v)
+            add_rank_one(A, indices[n], ones, v)
     return total
 
 
@@ -230,7 +213,7 @@ def parts_table() -> str:
     indices = np.array([coding.active((position, velocity), int(action)) for position, velocity, action in trace])
     A, y, v = np.eye(coding.d), np.ones(coding.d), np.ones(coding.d)
     rows = []
-    for part, name in enumerate(("y = Aᵀφ", "v = ‖y‖²y − y³", "A ← A + αφ(δ1 − λv)ᵀ")):
+    for part, name in enumerate(("y = Aᵀφ", "v = ‖y‖²y − y³", "A ← A + φuᵀ")):
         _parts(part, A, indices[:1], y, v)
         seconds = best_seconds(lambda part=part: _parts(part, A, indices, y, v), 7) / len(indices)  # type: ignore[misc]
         rows.append([name, f"{1e6 * seconds:.2f}"])

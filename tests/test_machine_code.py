@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import numpy as np
-from gramian.linear.exchangeable import split_matrix, split_vector
+from gramian.linear.kernels import split_matrix, split_vector
 matrix = np.eye(3)
 split_matrix(matrix, 2, 0.6, 0.8, 1.0)
 print(round((matrix @ matrix.T).trace(), 12), sum(split_matrix.stats.cache_hits.values()),
@@ -82,7 +82,7 @@ def test_damaged_files_are_made_anew(tmp_path, kind, content):
 
 
 def test_a_folder_that_goes_away_meanwhile_is_no_error(tmp_path):
-    program = "import shutil\nimport gramian.linear.exchangeable\n" + f"shutil.rmtree({str(tmp_path)!r})\n" + PROGRAM
+    program = "import shutil\nimport gramian.linear.kernels\n" + f"shutil.rmtree({str(tmp_path)!r})\n" + PROGRAM
     assert printed(tmp_path, program) == COMPILED
 
 

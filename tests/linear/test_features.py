@@ -10,7 +10,7 @@ def test_a_hand_computed_example():
     # A 4 × 4 box with 2 tiles per dimension (2 wide) and 4 tilings of 3 × 3 stored tiles. Offsets in tiles, from
     # displacements 1 and 3: (0, 0), (¼, ¾), (½, ½), (¾, ¼). At (1, 3): 0.5 and 1.5 tiles from the corner.
     coding = TileCoding(low=(0.0, 0.0), high=(4.0, 4.0), tilings=4, tiles=2)
-    assert coding.offsets.tolist() == [[0, 0], [0.25, 0.75], [0.5, 0.5], [0.75, 0.25]]
+    assert coding.arrays.offsets.tolist() == [[0, 0], [0.25, 0.75], [0.5, 0.5], [0.75, 0.25]]
     # tiling 0: (0, 1) → 1; 1: (0.75, 2.25) → (0, 2) → 9 + 2; 2: (1.0, 2.0) → (1, 2) → 18 + 5; 3: (1.25, 1.75) → 27 + 4
     assert coding.active((1.0, 3.0)).tolist() == [1, 11, 23, 31]
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gramian.cli import main
+from gramian.cli.linear import mountain_car_command as mountain_car
 from gramian.linear.arms import Arm
 from gramian.linear.mountain_car import (
     Case,
@@ -14,7 +15,6 @@ from gramian.linear.mountain_car import (
     simulate,
     swept_arms,
 )
-from gramian.linear.mountain_car import command as mountain_car
 
 SMALL = {
     "runs": 3,
@@ -189,9 +189,9 @@ def test_one_run_is_enough(tmp_path, capsys):
     assert "nan" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("exchangeable", ["identity", "orthogonal"])
-def test_projected_runs_take_any_orthogonal_start(tmp_path, exchangeable):
-    options = small(tmp_path, init=exchangeable)
+@pytest.mark.parametrize("init", ["identity", "orthogonal"])
+def test_projected_runs_take_any_orthogonal_start(tmp_path, init):
+    options = small(tmp_path, init=init)
     case = Case(1, Arm("full", "single", 0.01, projected=True), 0.5)
     lengths, diverged = simulate(options, case, 0, np.zeros(1, dtype=bool), np.zeros((0, 3)))
     assert not diverged

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gramian.cli import main
-from gramian.linear.arms import ESTIMATORS, FORMS, Arm, initial_transform
+from gramian.linear.arms import ESTIMATORS, Arm, initial_transform
 from gramian.linear.least_squares import ERROR_CAP, regression_block
 from gramian.linear.regression import (
     MATCHED,
@@ -13,10 +13,9 @@ from gramian.linear.regression import (
     cases,
     compute,
     control_of,
-    covariance,
     record_points,
+    write_tables,
 )
-from gramian.linear.regression import command as regression
 from tests.linear.oracle import DenseLearner
 
 LAM = 0.1
@@ -42,13 +41,8 @@ def run_block(arm, alpha, *, d=2, runs=5, steps=300, rho=0.6, seed=0):
         second,
         best,
         sigma,
-        FORMS[arm.form],
-        ESTIMATORS[arm.estimator],
-        arm.projected,
+        arm.rule(arm.alpha(alpha, d)),
         A0.copy(),
-        arm.alpha(alpha, d),
-        arm.lam,
-        0.01,
         record,
         errors,
         distances,
@@ -179,26 +173,22 @@ def test_record_points_begin_at_0_and_end_at_the_last_step():
     assert (np.diff(points) > 0).all()
 
 
-def test_the_covariance_has_ones_on_its_diagonal():
-    assert covariance(0.99).tolist() == [[1.0, 0.99], [0.99, 1.0]]
-
-
-def small(out, **options):
-    return Regression(**({"out": out, "runs": 60, "steps": 50, "lambdas": (0.01,)} | options))
+def regression(out, **options):
+    write_tables(compute(Regression(**({"out": out, "runs": 60, "steps": 50, "lambdas": (0.01,)} | options))))
 
 
 def test_the_tables_are_the_same_bytes_for_any_number_of_threads_and_after_an_interrupt(tmp_path):
-    regression(small(tmp_path / "one", threads=1))
-    regression(small(tmp_path / "two", threads=2))
+    regression(tmp_path / "one", threads=1)
+    regression(tmp_path / "two", threads=2)
     (tmp_path / "two" / "cells" / "runs-000050.npz").unlink()  # as if interrupted before the last block
-    regression(small(tmp_path / "two", threads=1))
+    regression(tmp_path / "two", threads=1)
     for name in ("regression.csv", "regression_summary.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
 def test_another_seed_gives_another_table(tmp_path):
     for seed in (0, 1):
-        regression(small(tmp_path / str(seed), seed=seed))
+        regression(tmp_path / str(seed), seed=seed)
     assert (tmp_path / "0" / "regression.csv").read_bytes() != (tmp_path / "1" / "regression.csv").read_bytes()
 
 

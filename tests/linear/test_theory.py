@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from gramian.cli import main
 from gramian.linear.arms import Arm
-from gramian.linear.evaluation import evaluate_reduced
 from gramian.linear.kernels import SINGLE, TWO_SAMPLE
 from gramian.linear.learner import Learner
-from gramian.linear.mdp import offdiag, random_process
+from gramian.linear.mdp import evaluate_reduced, offdiag, random_process
 from gramian.linear.theory import (
     Theory,
     check,

@@ -43,12 +43,12 @@ class Command:
 
 COMMANDS: dict[str, Command] = {
     "regression": Command(
-        "stochastic linear regression: the paper's pair and the controls", "gramian.linear.regression:command"
+        "stochastic linear regression: the paper's pair and the controls", "gramian.cli.linear:regression_command"
     ),
     "mountain-car": Command(
-        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.linear.mountain_car:command"
+        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.cli.linear:mountain_car_command"
     ),
-    "theory": Command("the propositions, checked on random decision processes", "gramian.linear.theory:command"),
+    "theory": Command("the propositions, checked on random decision processes", "gramian.cli.linear:theory_command"),
     "claims": Command("judge the paper's claims by the tables in results/", "gramian.cli.claims:claims_command"),
     "train": Command("train DQN with a penalty on its features", "gramian.cli.train:train_command"),
     "evaluate": Command("let a trained run play", "gramian.cli.analyze:evaluate_command"),

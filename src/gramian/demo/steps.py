@@ -45,7 +45,7 @@ QUESTIONS: Mapping[str, str] = {
     REMAINS: "what remains at matched step size",
     BEYOND: "beyond the norm penalty",
 }
-"""What `gramian.linear.mountain_car_tables` calls them."""
+"""What `gramian.linear.contrasts` calls them."""
 MEASURES: Mapping[str, str] = {
     "feature_norm": "feature norm, mean ‖φ‖",
     "sparsity": "sparsity, share of φᵢ = 0",
@@ -58,14 +58,14 @@ MEASURES: Mapping[str, str] = {
 
 def do_regression(folder: Path, sizes: Sizes) -> Experiment:
     """The paper's regression with its controls: error over all steps, mean over runs."""
-    from gramian.linear.regression_figures import write_figures
+    from gramian.linear.figures import write_regression_figures
 
     options = regression.Regression(
         out=folder, runs=sizes.regression_runs, steps=sizes.regression_steps, rhos=(0.0, RHO)
     )
     results = regression.compute(options)
     regression.write_tables(results)
-    write_figures(results)
+    write_regression_figures(results)
     areas = 1000 * results.areas[options.rhos.index(RHO)]  # [case, run]
     index = {(case.label, case.arm.lam): c for c, case in enumerate(results.cases)}
     same, matched = areas[index["plain, α", 0.0]], areas[regression.MATCHED]
@@ -84,8 +84,8 @@ def do_regression(folder: Path, sizes: Sizes) -> Experiment:
 
 def do_mountain_car(folder: Path, sizes: Sizes) -> Experiment:
     """A reduced sweep of step size and λ on Mountain Car, with its controls: steps per episode at each arm's best."""
-    from gramian.linear.mountain_car_figures import write_figures
-    from gramian.linear.mountain_car_tables import summarise, write_tables
+    from gramian.linear.contrasts import summarise, write_tables
+    from gramian.linear.figures import write_mountain_car_figures
 
     options = mountain_car.MountainCar(
         out=folder,
@@ -100,7 +100,7 @@ def do_mountain_car(folder: Path, sizes: Sizes) -> Experiment:
     results = mountain_car.compute(options)
     summary = summarise(results)
     write_tables(results, summary)
-    write_figures(results, summary)
+    write_mountain_car_figures(results, summary)
     copies = max(options.copies)
     found = {contrast.question: contrast.difference for contrast in summary.contrasts if contrast.copies == copies}
     asked = {what: found[question] for what, question in QUESTIONS.items()}

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramian.core.errors import UserError, unknown
-from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats
+from gramian.linear.kernels import FULL, NONE, NORM, PLAIN, REDUCED, RUNNING, SINGLE, TWO_SAMPLE, Floats, Rule
 
 FORMS = {"plain": PLAIN, "reduced": REDUCED, "full": FULL}
 ESTIMATORS = {"none": NONE, "single": SINGLE, "two-sample": TWO_SAMPLE, "running": RUNNING, "norm": NORM}
 INITIALISATIONS = ("identity", "orthogonal", "zero")
+BETA = 0.01
 
 
 @dataclass(frozen=True)
@@ -23,10 +24,9 @@ class Arm:
     form
         ``plain`` (φᵀw), ``reduced`` (φᵀA·1, Eq. 3) or ``full`` (φᵀAθ, Eq. 2).
     estimator
-        Of the decorrelating term: ``none``, ``single`` (the paper's), ``two-sample`` (unbiased) or ``running`` (a
-        running second-moment matrix); ``norm`` is a control, the single-sample term with the diagonal left in, which
-        shrinks features without regard to correlation. ``plain`` with ``single`` shrinks values as the term does where
-        all columns of A are equal, and has no features to decorrelate.
+        Of the decorrelating term: ``none``, ``single`` (the paper's), ``two-sample`` (unbiased), ``running`` (a running
+        second-moment matrix) or ``norm`` (a control that shrinks features without regard to correlation). ``plain``
+        takes ``none`` or ``single``, which then shrinks values.
     lam
         The coefficient λ of the term.
     projected
@@ -63,15 +63,13 @@ class Arm:
     @property
     def name(self) -> str:
         """Form, estimator and projection in words, without λ."""
-        words = [self.form]
-        if self.projected:
-            words.append("projected")
+        words = [self.form] + ["projected"] * self.projected
         if self.estimator != "none":
             words.append("shrinkage" if self.form == "plain" else self.estimator)
         return " ".join(words)
 
     def alpha(self, transform_alpha: float, d: int) -> float:
-        """Step size of this arm that matches the step size ``transform_alpha`` of the reduced form with d features.
+        """Step size of this arm that matches ``transform_alpha``, the step size of A, with d features.
 
         φ1ᵀ·1 = dφ: w = A·1 learns at α·d, so the plain form gets α·d.
 
@@ -82,15 +80,19 @@ class Arm:
         """
         return transform_alpha * d if self.form == "plain" else transform_alpha
 
+    def rule(self, alpha: float, beta: float = BETA) -> Rule:
+        """The arm for the kernels, with α of its own update and the rate β of a running second moment."""
+        return Rule(FORMS[self.form], ESTIMATORS[self.estimator], self.projected, alpha, self.lam, beta)
+
 
 def check_lambda(lam: float) -> None:
-    """Raise `UserError` unless λ is a finite number that is not negative."""
+    """Raise `UserError` unless λ is a finite number, 0 or above."""
     if not (math.isfinite(lam) and lam >= 0):
         raise UserError(f"λ is {lam:g}; it must be a finite number, 0 or above")
 
 
 def check_beta(beta: float) -> None:
-    """Raise `UserError` unless the rate β of a running estimate lies in (0, 1]."""
+    """Raise `UserError` unless the rate β of a running second moment lies in (0, 1]."""
     if not 0 < beta <= 1:
         raise UserError(f"beta is {beta:g}; it must lie in (0, 1]")
 

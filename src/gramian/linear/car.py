@@ -1,4 +1,4 @@
-"""Mountain Car (Sutton & Barto 2018, Example 10.1) and Q-learning on it, whole runs inside one kernel."""
+"""Mountain Car (Sutton & Barto 2018, Example 10.1) and Q-learning on it, a whole run in one kernel."""
 
 import math
 
@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.compiled import inlined_kernel, kernel
-from gramian.linear.copied import transform_copied
-from gramian.linear.exchangeable import open_classes
-from gramian.linear.features import action_value, active_tiles, with_action
+from gramian.linear.features import Tiles, action_value, active_tiles, with_action
 from gramian.linear.kernels import (
     FULL,
     NONE,
@@ -16,7 +14,11 @@ from gramian.linear.kernels import (
     TWO_SAMPLE,
     Floats,
     Integers,
+    Rule,
+    Weights,
     learn,
+    open_class,
+    transform,
 )
 
 LOW, HIGH = (-1.2, -0.07), (0.6, 0.07)
@@ -27,10 +29,10 @@ ACTIONS = 3
 START_LOW, START_HIGH = -0.6, -0.4
 FINISHED, DIVERGED, STOPPED = 0, 1, 2
 TIE = 1e-9
-"""Largest difference of two action values that are told apart from rounding, where they must be."""
+"""Action values of exchangeable features that differ by less are equal: the difference is rounding."""
 
 VECTORS = 6 + 2 * ACTIONS
-"""Vectors of d numbers for which a run needs room."""
+"""Vectors of d numbers in a run's workspace."""
 
 VALUE_CAP = 1e6
 """A run whose TD error leaves ±VALUE_CAP has diverged: true action values lie between −5,000 and 0."""
@@ -55,10 +57,7 @@ def car_step(position: float, velocity: float, action: int) -> tuple[float, floa
 
 @inlined_kernel
 def _greedy(q: Floats, margin: float, rng: np.random.Generator) -> int:
-    """Index of the largest value; ties are broken at random, so that equal first values favour no action.
-
-    Values within ``margin`` are a tie: with exchangeable features values that are equal differ by rounding.
-    """
+    """Index of the largest value; ties, values within ``margin``, are broken at random."""
     best, ties = 0, 1
     for a in range(1, q.size):
         if q[a] > q[best] + margin:
@@ -79,15 +78,26 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
     capacity = reservoir.shape[0]
     place = seen if seen < capacity else int(rng.random() * (seen + 1))
     if place < capacity:
-        for i in range(item.size):  # assigning rows would compile seconds of code for a shape that does not fit
+        for i in range(item.size):  # assigning the row would take seconds to compile
             reservoir[place, i] = item[i]
 
 
 @kernel
-def add_row(factor: float, given: Floats, out: Floats) -> None:
-    """Add ``factor`` times ``given`` [n] to ``out`` [n]."""
-    for j in range(out.size):
-        out[j] += factor * given[j]
+def _open_classes(
+    coding: Tiles, tiles: Integers, place: Integers, n: int, members: Floats, weights: Weights, Y: Floats
+) -> int:
+    """Give the features of all actions at these ``tiles`` a class each; return how many classes there are.
+
+    ``place`` [features] is the class of a feature, 0 if it has not been seen.
+    """
+    for action in range(ACTIONS):
+        for tile in tiles:
+            feature = action * coding.per_action + tile
+            if place[feature] == 0:
+                open_class(1 + coding.copies, n, members, weights, Y)
+                place[feature] = n
+                n += 1
+    return n
 
 
 @inlined_kernel
@@ -101,33 +111,32 @@ def _active(tiles: Integers, action: int, per_action: int, place: Integers, out:
 
 @kernel
 def _look_ahead(
-    A: Floats,
-    theta: Floats,
+    weights: Weights,
     n: int,
     tiles: Integers,
     per_action: int,
     place: Integers,
     values: Floats,
-    folded: int,
-    room: Integers,
+    indices: Integers,
     at: Integers,
     stale: Integers,
     Y: Floats,
     q: Floats,
 ) -> float:
-    """Find y of every action at ``tiles`` for the full form, and return the largest value; ``room`` is [2, k].
+    """Find y of every action at ``tiles`` for the full form, and return the largest value.
 
     y of action a is row a or ``ACTIONS + a`` of Y: ``at[a]`` in the state before, ``at[ACTIONS + a]`` in this one. It
-    is kept, and so is the value ``q[a]``, unless ``stale[a]`` says that tiles or rows have changed.
+    and the value ``q[a]`` are kept unless ``stale[a]`` says that tiles or rows have changed. ``indices`` [k] is
+    workspace.
     """
     best = -np.inf
     for a in range(ACTIONS):
         row, value = at[a], q[a]
         if stale[a]:
             row = 2 * a + ACTIONS - row
-            _active(tiles, a, per_action, place, room[0])
-            transform_copied(A, room[0], values, folded, room[1], Y[row, :n])
-            value = float(np.dot(Y[row, :n], theta[:n]))
+            _active(tiles, a, per_action, place, indices)
+            transform(weights.A, indices, values, Y[row, :n])
+            value = float(np.dot(Y[row, :n], weights.theta[:n]))
         at[ACTIONS + a] = row
         best = max(best, value)
     return best
@@ -150,26 +159,13 @@ def _action_values(w: Floats, tiles: Integers, per_action: int, place: Integers,
 
 @kernel
 def q_learning_run(
+    coding: Tiles,
+    rule: Rule,
+    weights: Weights,
+    members: Floats,
     starts: Floats,
     most_steps: int,
     gamma: float,
-    low: Floats,
-    high: Floats,
-    scale: Floats,
-    offsets: Floats,
-    per_action: int,
-    copies: int,
-    form: int,
-    estimator: int,
-    projected: bool,
-    A: Floats,
-    w: Floats,
-    theta: Floats,
-    S: Floats,
-    members: Floats,
-    alpha: float,
-    lam: float,
-    beta: float,
     reservoir: Integers,
     vectors: Floats,
     rng: np.random.Generator,
@@ -180,35 +176,32 @@ def q_learning_run(
     """Run Algorithm 1 with ε = 0 for one episode per entry of ``starts``; return FINISHED, DIVERGED or STOPPED.
 
     Each step: take the greedy action, observe r = −1 and s'; δ = r + γ max_a Q(s', a) − Q(s, a), where the middle term
-    is missing at the goal; learn; choose the next action with the new values. A and w (or θ) are changed in place and
-    stay from episode to episode. ``lengths`` [episodes] receives the number of steps of each, at most ``most_steps``.
-    A run that diverges ends there, and the episodes that it did not finish count ``most_steps``. Setting ``stop[0]``
-    from another thread ends the run before its next episode.
+    is missing at the goal; learn; choose the next action with the new values. The ``weights`` stay from episode to
+    episode. ``lengths`` [episodes] receives the number of steps of each, at most ``most_steps``. A diverged run ends
+    there, and its unfinished episodes count ``most_steps``. Setting ``stop[0]`` from another thread ends the run before
+    its next episode.
 
     The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
-    of the (s, a) visited before; the very first step has none and goes without the term. ``trace`` [n, 3] receives
-    position, velocity and action of the first n steps. ``vectors`` [VECTORS, at least d] is room; the plain form needs
-    none.
+    of the (s, a) visited before; the first step has none and goes without the term. ``trace`` [n, 3] receives position,
+    velocity and action of the first n steps. ``vectors`` [VECTORS, at least d] is workspace; the plain form needs none.
 
-    A is [d, at least d], or that of copied features as `gramian.linear.copied` stores it, where it has fewer rows
-    than there are features; not with a projection or the running estimator.
-    ``members`` [classes] is empty, or A, w, θ and S are those of one class of exchangeable features
-    (`gramian.linear.exchangeable`), with room for one more per feature before copying; the projected forms alone.
+    ``members`` [classes] is empty, or the weights are those of one class of exchangeable features
+    (`gramian.linear.kernels`), with space for one more per feature before copying; the projected forms alone.
     """
-    tilings, together = offsets.shape[0], members.size > 0
-    k = tilings if together else tilings * (1 + copies)
+    form, estimator, projected, _, _, _ = rule
+    per_action, tilings, together = coding.per_action, coding.offsets.shape[0], members.size > 0
+    A, w, theta, _ = weights
+    k = tilings if together else tilings * (1 + coding.copies)
     n = 1 if together else w.size  # features, or classes so far
-    folded = copies if form != PLAIN and A.shape[0] < w.size else 0
-    # Few arrays of few kinds, cut into parts: code that makes arrays takes long to compile.
+    # few arrays of few kinds, cut into parts: code that makes arrays takes long to compile
     integers = np.zeros(2 * tilings + 3 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
     tiles_now, tiles_next, rest = integers[:tilings], integers[tilings : 2 * tilings], integers[2 * tilings :]
     at, stale, rest = rest[: 2 * ACTIONS], rest[2 * ACTIONS : 3 * ACTIONS], rest[3 * ACTIONS :]
-    pair, place = rest[: 2 * k].reshape((2, k)), rest[2 * k :]
-    indices, rows = pair[0], pair[1]
+    indices, scratch, place = rest[:k], rest[k : 2 * k], rest[2 * k :]
     numbers = np.zeros(2 + ACTIONS + k)
     state, q, values = numbers[:2], numbers[2 : 2 + ACTIONS], numbers[2 + ACTIONS :]
-    values[:] = math.sqrt(1.0 + copies) if together else 1.0
-    room, other, Y = vectors[:4], vectors[4], vectors[5:]
+    values[:] = math.sqrt(1.0 + coding.copies) if together else 1.0
+    workspace, other, Y = vectors[:4], vectors[4], vectors[5:]
     for a in range(ACTIONS):  # Y has two rows for each action, see `_look_ahead`, and one for y of the reduced form
         at[a] = a
     reads_y = form != PLAIN and (estimator != NONE or projected)
@@ -219,13 +212,13 @@ def q_learning_run(
             return STOPPED
         position, velocity = starts[episode], 0.0
         state[0], state[1] = position, velocity
-        active_tiles(state, low, high, scale, offsets, tiles_now)
+        active_tiles(coding, state, tiles_now)
         if together:
-            n = open_classes(tiles_now, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
+            n = _open_classes(coding, tiles_now, place, n, members, weights, Y)
         corrected = -1  # the action whose y is not a sum of rows
         if form == FULL:
             stale[:] = 1
-            _look_ahead(A, theta, n, tiles_now, per_action, place, values, folded, pair, at, stale, Y, q)
+            _look_ahead(weights, n, tiles_now, per_action, place, values, scratch, at, stale, Y, q)
             _enter(theta, n, at, Y, q)
         else:
             _action_values(w, tiles_now, per_action, place, values, q)
@@ -236,9 +229,9 @@ def q_learning_run(
             steps_in_all += 1
             position, velocity = car_step(position, velocity, action)
             state[0], state[1] = position, velocity
-            active_tiles(state, low, high, scale, offsets, tiles_next)
+            active_tiles(coding, state, tiles_next)
             if together:
-                n = open_classes(tiles_next, per_action, ACTIONS, 1 + copies, place, members, n, A, S, w, theta, Y)
+                n = _open_classes(coding, tiles_next, place, n, members, weights, Y)
             best_next = 0.0
             if position < GOAL:
                 shared = 0  # tiles in common with the state before
@@ -248,9 +241,7 @@ def q_learning_run(
                 if form == FULL:
                     for a in range(ACTIONS):
                         stale[a] = not kept or a == corrected
-                    best_next = _look_ahead(
-                        A, theta, n, tiles_next, per_action, place, values, folded, pair, at, stale, Y, q
-                    )
+                    best_next = _look_ahead(weights, n, tiles_next, per_action, place, values, scratch, at, stale, Y, q)
                 else:
                     best_next = -np.inf
                     for a in range(ACTIONS):
@@ -263,48 +254,30 @@ def q_learning_run(
                 return DIVERGED
 
             _active(tiles_now, action, per_action, place, indices)
-            term = estimator
             y = Y[at[action] if form == FULL else 2 * ACTIONS, :n]
             if reads_y and form != FULL:
-                transform_copied(A, indices, values, folded, rows, y)
+                transform(A, indices, values, y)
             if estimator == TWO_SAMPLE:
                 seen = steps_in_all - 1
                 if seen == 0:
-                    term = NONE
+                    other[:n] = 0.0  # so that v = 0
                 else:
                     drawn = int(rng.random() * min(seen, reservoir.shape[0]))
-                    transform_copied(A, reservoir[drawn], values, folded, rows, other[:n])
+                    transform(A, reservoir[drawn], values, other[:n])
                 keep_in_reservoir(reservoir, indices, seen, rng)
-            learn(
-                form,
-                term,
-                projected,
-                A,
-                w,
-                theta,
-                S,
-                indices,
-                values,
-                y,
-                other[:n],
-                delta,
-                alpha,
-                lam,
-                beta,
-                folded,
-                members[:n],
-                room,
-            )
+            learn(rule, weights, indices, values, y, other[:n], delta, members[:n], workspace)
 
             if position >= GOAL:
                 lengths[episode] = step
                 break
             if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
-                add_row(shared * (1.0 + copies), room[1, :n], Y[at[ACTIONS + action], :n])
+                overlap, ahead = shared * (1.0 + coding.copies), Y[at[ACTIONS + action], :n]
+                for j in range(n):
+                    ahead[j] += overlap * workspace[1, j]
                 corrected = action
             if form == FULL and projected:
                 stale[:] = 1
-                _look_ahead(A, theta, n, tiles_next, per_action, place, values, folded, pair, at, stale, Y, q)
+                _look_ahead(weights, n, tiles_next, per_action, place, values, scratch, at, stale, Y, q)
             if form == FULL:
                 _enter(theta, n, at, Y, q)
             else:

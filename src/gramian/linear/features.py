@@ -1,6 +1,7 @@
 """Tile coding: sparse binary features of a state and an action, with any number of copies of every feature."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,20 +10,34 @@ from gramian.core.errors import UserError
 from gramian.linear.kernels import Floats, Integers
 
 
-@inlined_kernel
-def active_tiles(state: Floats, low: Floats, high: Floats, scale: Floats, offsets: Floats, out: Integers) -> None:
-    """Write into ``out`` [tilings] the index of the tile that each tiling lays over ``state`` [dimensions].
+class Tiles(NamedTuple):
+    """A tile coding for the kernels; see `TileCoding`."""
 
-    ``scale`` [dimensions] is tiles per unit of the state, ``offsets`` [tilings, dimensions] the shift of each tiling in
-    tiles. A tiling stores ``tiles + 1`` tiles per dimension, because a shift makes room for one more. A state outside
-    the bounds counts as lying on them.
+    low: Floats
+    high: Floats
+    scale: Floats
+    """Tiles per unit of the state [dimensions]."""
+    offsets: Floats
+    """Shift of each tiling along each dimension, in tiles [tilings, dimensions]."""
+    per_action: int
+    """Features of one action, before copying."""
+    copies: int
+
+
+@inlined_kernel
+def active_tiles(coding: Tiles, state: Floats, out: Integers) -> None:
+    """Write into ``out`` [tilings] the index of the tile of each tiling at ``state`` [dimensions].
+
+    A tiling stores ``tiles + 1`` tiles per dimension, because a shift makes room for one more. A state outside the
+    bounds counts as lying on them.
     """
+    low, high, scale = coding.low, coding.high, coding.scale
     stored = int(scale[0] * (high[0] - low[0]) + 0.5) + 1
     for t in range(out.size):
         index = t
         for n in range(state.size):
             along = (min(max(state[n], low[n]), high[n]) - low[n]) * scale[n]
-            index = index * stored + int(along + offsets[t, n])
+            index = index * stored + int(along + coding.offsets[t, n])
         out[t] = index
 
 
@@ -40,9 +55,9 @@ def with_action(tiles: Integers, action: int, per_action: int, actions: int, out
 def action_value(
     w: Floats, tiles: Integers, action: int, per_action: int, actions: int, place: Integers, values: Floats
 ) -> float:
-    """Return φᵀw of (state, action), as from the indices of `with_action` but without writing them down.
+    """Return φᵀw of (state, action) without writing its indices down: reading them back takes the time.
 
-    Reading what was written a moment ago is what takes the time. ``place`` is empty or maps features to their classes.
+    ``place`` is empty or maps features to their classes.
     """
     total, first, i = 0.0, action * per_action, 0
     while i < values.size:
@@ -65,9 +80,9 @@ class TileCoding:
     low, high
         Bounds of the state, one value per dimension.
     tilings, tiles
-        Number of tilings, and of tiles per dimension of a tiling (``tiles + 1`` are stored, see `active_tiles`).
-        Tiling t is shifted by t/tilings of a tile times 1, 3, 5, … along the first, second, third, … dimension, modulo
-        a tile: the asymmetric offsets of Sutton & Barto (2018, p. 219).
+        Number of tilings, and of tiles per dimension of a tiling (``tiles + 1`` are stored). Tiling t is shifted by
+        t/tilings of a tile times 1, 3, 5, … along the dimensions, modulo a tile: the asymmetric offsets of Sutton &
+        Barto (2018, p. 219).
     actions
         Number of actions; each has its own block of features.
     copies
@@ -115,16 +130,13 @@ class TileCoding:
         return self.tilings * (1 + self.copies)
 
     @property
-    def offsets(self) -> Floats:
-        """Shift of each tiling along each dimension, in tiles [tilings, dimensions]."""
+    def arrays(self) -> Tiles:
+        """The coding for the kernels."""
+        low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)
         displacement = 2 * np.arange(len(self.low)) + 1
-        shifts: Floats = np.outer(np.arange(self.tilings), displacement) % self.tilings / self.tilings
-        return shifts
-
-    @property
-    def scale(self) -> Floats:
-        """Tiles per unit of the state [dimensions]."""
-        return np.array([self.tiles / (high - low) for low, high in zip(self.low, self.high, strict=True)])
+        offsets = np.outer(np.arange(self.tilings), displacement) % self.tilings / self.tilings
+        scale = np.array([self.tiles / (b - a) for a, b in zip(self.low, self.high, strict=True)])
+        return Tiles(low, high, scale, offsets, self.per_action, self.copies)
 
     def active(self, state: tuple[float, ...], action: int = 0) -> Integers:
         """Return the indices [k] of the features that are 1 at ``state`` and ``action``; all others are 0."""
@@ -132,10 +144,8 @@ class TileCoding:
             raise UserError(f"state is {state}; it must be {len(self.low)} finite numbers")
         if not 0 <= action < self.actions:
             raise UserError(f"action is {action}; it must be from 0 to {self.actions - 1}")
-        tiles = np.empty(self.tilings, dtype=np.int64)
-        out = np.empty(self.k, dtype=np.int64)
-        low, high = np.asarray(self.low, dtype=float), np.asarray(self.high, dtype=float)
-        active_tiles(np.asarray(state, dtype=float), low, high, self.scale, self.offsets, tiles)
+        tiles, out = np.empty(self.tilings, dtype=np.int64), np.empty(self.k, dtype=np.int64)
+        active_tiles(self.arrays, np.asarray(state, dtype=float), tiles)
         with_action(tiles, action, self.per_action, self.actions, out)
         return out
 
@@ -149,8 +159,6 @@ class TileCoding:
 
 def mean_absolute_correlation(phi: Floats) -> float:
     """Mean |correlation| over all pairs of different columns of ``phi`` [n, d] that vary.
-
-    A column that never varies has no correlation with anything and is left out.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Notation (the paper's): φ a feature vector, given by its active ``indices`` and their ``values`` [k]; A [d, d] the
 transform; y = Aᵀφ [d] the transformed features; 1 the vector of ones; δ the TD error; α the step size; λ the
-coefficient of the decorrelating term. A row of A belongs to a feature, so that a step touches k rows.
+coefficient of the decorrelating term. A row of A belongs to a feature, so a step changes k rows.
 
 Three forms of the value function:
 
@@ -10,10 +10,17 @@ Three forms of the value function:
 - ``REDUCED``: φᵀA·1 (Eq. 3), and A ← A + αφ(δ1 − λv)ᵀ; w = A·1 is kept beside A;
 - ``FULL``: φᵀAθ (Eq. 2), and θ ← θ + αδy, A ← A + αφ(δθ − λv)ᵀ, both from the old values.
 
-v is an estimate of offdiag(AᵀCA)·y, the direction of the decorrelating term; the estimators differ in it alone.
+v estimates offdiag(AᵀCA)·y, the direction of the decorrelating term. The estimators differ only in v (`direction`).
+
+Classes of exchangeable features make projected runs from A = I about ten times cheaper than A [d, d]. Two features are
+exchangeable while they have been active together in every step: the copies of a feature, and all features not seen yet.
+A maps vectors that are constant on each class to such vectors and is the identity on what is orthogonal to them, so a
+run stores A in the basis ê_c = Σ_{i∈c} e_i/√m_c, where class c has m_c ``members``. There 1 becomes √m, and y_i² y_i
+becomes ŷ_c² ŷ_c/m_c. Class 0 holds the features not seen yet: at first all d; every other class splits off it.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,17 +34,34 @@ PLAIN, REDUCED, FULL = 0, 1, 2
 NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM = 0, 1, 2, 3, 4
 
 PARALLEL = 1e-14
-"""Relative size below which what is left of u beside y is rounding."""
+"""Relative size below which the part of u orthogonal to y is rounding."""
 
-_BLOCK = 1024  # columns: 8 kB of every vector, so that three or four lie in the first cache together
+_BLOCK = 1024  # columns: 8 kB of each vector, so three or four fit into the first cache
+
+
+class Rule(NamedTuple):
+    """How to learn: codes of form and estimator, and the coefficients in this form's own update."""
+
+    form: int
+    estimator: int
+    projected: bool
+    alpha: float
+    lam: float
+    beta: float
+
+
+class Weights(NamedTuple):
+    """What is learned, changed in place. A [d, d], w [d], θ [d], and the running second moment S [d, d]."""
+
+    A: Floats
+    w: Floats
+    theta: Floats
+    S: Floats
 
 
 @kernel
 def transform(A: Floats, indices: Integers, values: Floats, y: Floats) -> None:
-    """Set y to Aᵀφ, the sum of the active rows of A, block by block of columns; only ``y.size`` columns are read.
-
-    A block of y stays in the first cache while the rows pass by, two at a time.
-    """
+    """Set y to Aᵀφ, two active rows at a time, in blocks of columns that stay in the first cache."""
     k = indices.size
     if k == 0:
         y[:] = 0.0
@@ -72,77 +96,48 @@ def dot_active(w: Floats, indices: Integers, values: Floats) -> float:
 
 @kernel
 def add_active(w: Floats, indices: Integers, values: Floats, rate: float, delta: float, shrink: float) -> None:
-    """Add (rate·δ − shrink)φ to w, rounded alike for every form: λ = 0 is plain learning at α·d, bit for bit."""
+    """Add (rate·δ − shrink)φ to w, rounded alike in every form: λ = 0 is plain learning at α·d, bit for bit."""
     step = rate * delta - shrink
     for i in range(indices.size):
         w[indices[i]] += step * values[i]
 
 
 @kernel
-def single_sample(y: Floats, v: Floats) -> float:
-    """Set v to ‖y‖²y − y³ and return Σv: the paper's estimator, the gradient of ½Σ_{i<j}(y_i y_j)² through y = Aᵀφ.
+def direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float, v: Floats) -> float:
+    """Set v [d] to the estimate of offdiag(AᵀCA)·y and return Σv; ``other`` is y' = Aᵀφ' of an independent sample.
 
-    Its mean is the gradient of ½Σ_{i<j}E[y_i²y_j²], not of ½Σ_{i<j}(E[y_i y_j])²: one sample stands in both factors.
+    - single: ‖y‖²y − y³, the paper's. Its mean is the gradient of ½Σ_{i<j}E[y_i²y_j²], not of ½Σ_{i<j}(E[y_i y_j])²;
+    - two-sample: (y·y')y' − y∘y'∘y', whose mean is the gradient of ½Σ_{i<j}(E[y_i y_j])²;
+    - norm: ‖y‖²y, the gradient of ¼‖y‖⁴: a control that shrinks features without regard to correlation;
+    - running: S ← (1−β)S + βyyᵀ, then offdiag(S)·y, in O(d²).
     """
-    square, total = 0.0, 0.0
-    for j in range(y.size):
-        square += y[j] * y[j]
-    for j in range(y.size):
-        v[j] = (square - y[j] * y[j]) * y[j]
-        total += v[j]
-    return total
-
-
-@kernel
-def norm_only(y: Floats, v: Floats) -> float:
-    """Set v to ‖y‖²y and return Σv: the gradient of ¼‖y‖⁴ = ¼‖yyᵀ‖_F², where the diagonal is penalised like the rest.
-
-    The control for the single-sample term: it shrinks features and knows nothing of correlation.
-    """
-    square, total = 0.0, 0.0
-    for j in range(y.size):
-        square += y[j] * y[j]
-    for j in range(y.size):
-        v[j] = square * y[j]
-        total += v[j]
-    return total
-
-
-@kernel
-def two_samples(y: Floats, other: Floats, v: Floats) -> float:
-    """Set v to (y·y')y' − y∘y'∘y' and return Σv, with y' = Aᵀφ' of an independent sample.
-
-    Its mean is the gradient of ½Σ_{i<j}(E[y_i y_j])², what the paper means to minimise.
-    """
+    if estimator == RUNNING:
+        v[:] = 0.0
+        for i in range(y.size):
+            row, scaled = S[i], beta * y[i]
+            for j in range(y.size):
+                row[j] = (1.0 - beta) * row[j] + scaled * y[j]
+                v[j] += y[i] * row[j]
+            v[i] -= y[i] * row[i]
+        return float(v.sum())
+    right = other if estimator == TWO_SAMPLE else y
     product, total = 0.0, 0.0
     for j in range(y.size):
-        product += y[j] * other[j]
-    for j in range(y.size):
-        v[j] = (product - y[j] * other[j]) * other[j]
-        total += v[j]
-    return total
-
-
-@kernel
-def running_moment(S: Floats, y: Floats, beta: float, v: Floats) -> float:
-    """Set S to (1−β)S + βyyᵀ, then v to offdiag(S)·y, and return Σv: O(d²), in one pass over S [d, d]."""
-    v[:] = 0.0
-    for i in range(y.size):
-        row, scaled = S[i], beta * y[i]
+        product += y[j] * right[j]
+    if estimator == NORM:
         for j in range(y.size):
-            row[j] = (1.0 - beta) * row[j] + scaled * y[j]
-            v[j] += y[i] * row[j]
-        v[i] -= y[i] * row[i]
-    return float(v.sum())
+            v[j] = product * right[j]
+            total += v[j]
+    else:
+        for j in range(y.size):
+            v[j] = (product - y[j] * right[j]) * right[j]
+            total += v[j]
+    return total
 
 
 @kernel
 def share_own_term(estimator: int, y: Floats, other: Floats, S: Floats, members: Floats, v: Floats) -> None:
-    """Correct v for classes of several members (`gramian.linear.exchangeable`).
-
-    An estimator spares the diagonal, a feature's own part; of a class's that is one in m_c. ``members`` is empty where
-    every feature stands alone.
-    """
+    """Correct v for classes of several members: an estimator spares 1/m_c of a class's own part, not all of it."""
     for j in range(members.size):
         if members[j] > 1.0:
             shared = 1.0 - 1.0 / members[j]
@@ -156,7 +151,7 @@ def share_own_term(estimator: int, y: Floats, other: Floats, S: Floats, members:
 
 @kernel
 def add_rank_one(A: Floats, indices: Integers, values: Floats, u: Floats) -> None:
-    """Add φuᵀ to A, block by block of columns: a block of u stays in the first cache for all active rows."""
+    """Add φuᵀ to A, in blocks of columns: a block of u stays in the first cache for all active rows."""
     for start in range(0, u.size, _BLOCK):
         stop = min(start + _BLOCK, u.size)
         part = u[start:stop]
@@ -164,35 +159,6 @@ def add_rank_one(A: Floats, indices: Integers, values: Floats, u: Floats) -> Non
             row, value = A[indices[i], start:stop], values[i]
             for j in range(part.size):
                 row[j] += value * part[j]
-
-
-@kernel
-def add_rank_one_reduced(
-    A: Floats, indices: Integers, values: Floats, constant: float, slope: float, v: Floats
-) -> None:
-    """Add φ(constant·1 − slope·v)ᵀ to A without storing the row that is added, in blocks like `add_rank_one`."""
-    for start in range(0, v.size, _BLOCK):
-        stop = min(start + _BLOCK, v.size)
-        part = v[start:stop]
-        for i in range(indices.size):
-            row, value = A[indices[i], start:stop], values[i]
-            if slope == 0.0:
-                for j in range(part.size):
-                    row[j] += value * constant
-            else:
-                for j in range(part.size):
-                    row[j] += value * (constant - slope * part[j])
-
-
-@kernel
-def add_rank_one_own(
-    A: Floats, indices: Integers, values: Floats, copies: int, constant: float, slope: float, v: Floats
-) -> None:
-    """Add φ(constant·1 − slope·v)ᵀ to the columns from d on of A as `gramian.linear.copied` stores it."""
-    base, tilings = v.size // (1 + copies), indices.size // (1 + copies)
-    for t in range(tilings):
-        for b in range(1 + copies):
-            A[indices[t], v.size + b] += values[t] * (constant - slope * v[indices[t] + b * base])
 
 
 @kernel
@@ -216,8 +182,8 @@ def add_rank_one_projected(
     """Set A to polar(A + φuᵀ), for orthogonal A and y = Aᵀφ: Proposition 2 in O(d²).
 
     A + φuᵀ = A(I + yuᵀ), and I + yuᵀ is the identity outside span{y, u}. With W [d, 2] an orthonormal basis of it, the
-    projection is A + AW(polar(I + Wᵀy uᵀW) − I)Wᵀ: a rotation in one plane. One pass over A does it row by row.
-    ``w`` receives the change of Aθ, so that it remains Aθ if it was. ``first`` and ``second`` [d] are room for W.
+    projection is A + AW(polar(I + Wᵀy uᵀW) − I)Wᵀ: a rotation in one plane. ``w`` receives the change of Aθ.
+    ``first`` and ``second`` [d] are workspace for W.
     """
     d = y.size
     y_size, u_size = 0.0, 0.0
@@ -231,7 +197,7 @@ def add_rank_one_projected(
         first[j] = y[j] / y_size
         second[j] = u[j]
     along = 0.0  # of u on y/‖y‖
-    for _ in range(2):  # twice is enough: the second time removes what rounding left
+    for _ in range(2):  # the second pass removes rounding
         left = 0.0
         for j in range(d):
             left += first[j] * second[j]
@@ -270,37 +236,28 @@ def add_rank_one_projected(
 
 @kernel
 def learn(
-    form: int,
-    estimator: int,
-    projected: bool,
-    A: Floats,
-    w: Floats,
-    theta: Floats,
-    S: Floats,
+    rule: Rule,
+    weights: Weights,
     indices: Integers,
     values: Floats,
     y: Floats,
     other: Floats,
     delta: float,
-    alpha: float,
-    lam: float,
-    beta: float,
-    copies: int,
     members: Floats,
-    room: Floats,
+    workspace: Floats,
 ) -> None:
     """One step of any form and estimator, given the TD error δ, y = Aᵀφ and, for two samples, ``other`` = Aᵀφ'.
 
     ``y`` is not read by the plain form, nor by the reduced one with λ = 0 and no projection. In the reduced form
-    w = A·1 follows with w ← w + α(dδ − λΣv)φ, and θ stays 1. ``copies`` is 0, or A is that of so many copies of every
-    feature (`gramian.linear.copied`), without projection or a running estimate. ``members`` is for exchangeable
-    features, which the projected forms alone may have; empty otherwise. ``room`` [4, d] holds v and u, and the plane of
-    the projection; in the full form ``room[1]`` is then u, the change of a row of A for φ_i = 1 before any projection.
+    w = A·1 follows with w ← w + α(dδ − λΣv)φ, and θ stays 1. ``members`` [classes] is empty except for classes of
+    exchangeable features, which only the projected forms may have. ``workspace`` [4, d] holds v, u and the plane of the
+    projection; ``workspace[1]`` is afterwards u, the change of a row of A for φ_i = 1 before any projection.
 
-    The plain form has no transform. With the single-sample estimator it takes what that term becomes where all columns
-    of A are equal, A = w1ᵀ/d, and nothing is left to decorrelate: w ← w + α(δ − λ(d−1)/d³·(φᵀw)³)φ. It is the control
-    that shrinks values and does nothing else.
+    The plain form has no transform. With the single-sample estimator it takes what that term is where all columns of A
+    are equal, A = w1ᵀ/d: w ← w + α(δ − λ(d−1)/d³·(φᵀw)³)φ, the control that only shrinks values.
     """
+    A, w, theta, S = weights
+    form, estimator, projected, alpha, lam, beta = rule
     if form == PLAIN:
         shrink = 0.0
         if estimator == SINGLE:
@@ -309,37 +266,63 @@ def learn(
         add_active(w, indices, values, alpha, delta, shrink)
         return
     d = y.size
-    v, u = room[0, :d], room[1, :d]
-    active = indices[: indices.size // (1 + copies)]
+    v, u = workspace[0, :d], workspace[1, :d]
     v_sum = 0.0
-    if estimator == SINGLE:
-        v_sum = single_sample(y, v)
-    elif estimator == TWO_SAMPLE:
-        v_sum = two_samples(y, other, v)
-    elif estimator == RUNNING:
-        v_sum = running_moment(S, y, beta, v)
-    elif estimator == NORM:
-        v_sum = norm_only(y, v)
-    else:
+    if estimator == NONE:
         lam = 0.0
         v[:] = 0.0
+    else:
+        v_sum = direction(estimator, y, other, S, beta, v)
     if form == REDUCED and not projected:
-        add_rank_one_reduced(A, active, values, alpha * delta, alpha * lam, v)
-        if copies > 0:
-            add_rank_one_own(A, indices, values, copies, alpha * delta, alpha * lam, v)
-        add_active(w, indices, values, alpha * w.size, delta, alpha * lam * v_sum)
+        constant, scale = alpha * delta, alpha * lam
+        for j in range(d):
+            u[j] = constant - scale * v[j]
+        add_rank_one(A, indices, values, u)
+        add_active(w, indices, values, alpha * w.size, delta, scale * v_sum)
         return
     share_own_term(estimator, y, other, S, members, v)
+    for j in range(d):
+        u[j] = alpha * (delta * theta[j] - lam * v[j])
     if form == FULL:
         for j in range(d):
-            u[j] = alpha * (delta * theta[j] - lam * v[j])
             theta[j] += alpha * delta * y[j]
-    else:
-        for j in range(d):
-            u[j] = alpha * (delta * theta[j] - lam * v[j])
     if projected:
-        add_rank_one_projected(A, w, theta, y, u, room[2, :d], room[3, :d])
-        return
-    add_rank_one(A, active, values, u)
-    if copies > 0:
-        add_rank_one_own(A, indices, values, copies, 0.0, -1.0, u)
+        add_rank_one_projected(A, w, theta, y, u, workspace[2, :d], workspace[3, :d])
+    else:
+        add_rank_one(A, indices, values, u)
+
+
+@kernel
+def split_vector(vector: Floats, n: int, new: float, rest: float) -> None:
+    """Split class 0 of a vector that is constant on it: ``new``² and ``rest``² are the shares of the two parts."""
+    vector[n] = new * vector[0]
+    vector[0] *= rest
+
+
+@kernel
+def split_matrix(matrix: Floats, n: int, new: float, rest: float, outside: float) -> None:
+    """Split class 0 of a matrix [n, n] that is ``outside`` times the identity on what is orthogonal to the classes."""
+    for i in range(n):
+        split_vector(matrix[i], n, new, rest)
+    # the direction rest·ê_n − new·ê_0 is new to the basis, and an eigenvector
+    matrix[n, :n] = 0.0
+    matrix[n, 0], matrix[n, n] = -new * outside, rest * outside
+    for j in range(n + 1):
+        before, outer = matrix[0, j], matrix[n, j]
+        matrix[0, j] = rest * before - new * outer
+        matrix[n, j] = new * before + rest * outer
+
+
+@kernel
+def open_class(size: int, n: int, members: Floats, weights: Weights, Y: Floats) -> None:
+    """Split ``size`` features off class 0 as class n of the weights and of the rows of Y, which are y of some φ."""
+    new, rest = math.sqrt(size / members[0]), math.sqrt((members[0] - size) / members[0])
+    split_matrix(weights.A, n, new, rest, 1.0)
+    if weights.S.size > 0:
+        split_matrix(weights.S, n, new, rest, 0.0)
+    split_vector(weights.w, n, new, rest)
+    split_vector(weights.theta, n, new, rest)
+    for row in range(Y.shape[0]):
+        split_vector(Y[row], n, new, rest)
+    members[0] -= size
+    members[n] = size

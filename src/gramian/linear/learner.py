@@ -5,20 +5,20 @@ from collections.abc import Sequence
 import numpy as np
 
 from gramian.core.errors import UserError
-from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_beta, initial_transform
-from gramian.linear.kernels import FULL, PLAIN, TWO_SAMPLE, Floats, Integers, dot_active, learn, transform
+from gramian.linear.arms import BETA, Arm, check_alpha, check_beta, initial_transform
+from gramian.linear.kernels import Floats, Integers, Weights, dot_active, learn, transform
 
 Sparse = tuple[Integers, Floats]
 """Active indices and their values, both [k]."""
 
-_ALONE: Floats = np.zeros(0)  # no classes of exchangeable features: every feature stands alone
+_NO_CLASSES: Floats = np.zeros(0)
 
 
 class Learner:
     """A linear value function with the decorrelating step, in O(kd) per step (O(d²) if projected or ``running``).
 
-    Features are a dense vector [d], or the pair (indices, values) of the active ones. The plain form starts from the
-    same value function as the others: w = A·1. The step size is the one of A; `Arm.alpha` gives the plain form α·d.
+    Features are a dense vector [d], or the pair (indices, values) of the active ones. Every form starts from the same
+    value function: w = A·1.
 
     Parameters
     ----------
@@ -27,9 +27,9 @@ class Learner:
     arm
         What to learn with.
     alpha
-        Step size α of the transform A.
+        Step size α of the transform A; the plain form takes α·d (`Arm.alpha`).
     initialisation
-        ``identity``, ``orthogonal`` or ``zero``. From zero all columns of A stay equal for ever.
+        ``identity``, ``orthogonal`` or ``zero``. From zero all columns of A stay equal.
     beta
         Rate of the running second-moment matrix.
     seed
@@ -56,7 +56,7 @@ class Learner:
         *,
         alpha: float,
         initialisation: str = "identity",
-        beta: float = 0.01,
+        beta: float = BETA,
         seed: int = 0,
     ) -> None:
         if d < 1:
@@ -66,18 +66,19 @@ class Learner:
         A = initial_transform(initialisation, d, np.random.default_rng(seed))
         if arm.projected and initialisation == "zero":
             raise UserError("A = 0 is not orthogonal; a projected learner starts from 'identity' or 'orthogonal'")
-        self.arm, self.d, self.alpha, self.beta = arm, d, arm.alpha(alpha, d), beta
+        self.arm, self.d = arm, d
         self.w: Floats = A.sum(axis=1)
         self.theta: Floats = np.ones(d)
         self.A: Floats = np.zeros((0, 0)) if arm.form == "plain" else A
-        self.S: Floats = np.zeros((d, d)) if arm.estimator == "running" else np.zeros((0, 0))
-        self._form, self._estimator = FORMS[arm.form], ESTIMATORS[arm.estimator]
-        self._y, self._other, self._room = np.zeros(d), np.zeros(d), np.zeros((4, d))
+        self._rule = arm.rule(arm.alpha(alpha, d), beta)
+        S = np.zeros((d, d) if arm.estimator == "running" else (0, 0))
+        self._weights = Weights(self.A, self.w, self.theta, S)
+        self._y, self._other, self._workspace = np.zeros(d), np.zeros(d), np.zeros((4, d))
 
     def value(self, phi: Floats | Sparse) -> float:
         """φᵀw, φᵀA·1 or φᵀAθ."""
         indices, values = self._active(phi)
-        if self._form == FULL:
+        if self.arm.form == "full":
             transform(self.A, indices, values, self._y)
             return float(np.dot(self._y, self.theta))
         return float(dot_active(self.w, indices, values))
@@ -105,39 +106,17 @@ class Learner:
         second: Floats | Sparse | None = None,
     ) -> float:
         """Q-learning: δ = r + γ max over ``next_phis``, one per action in s', − value(φ); none where s' is terminal."""
+        if (second is not None) != (self.arm.estimator == "two-sample"):
+            raise UserError("a second sample goes with the estimator 'two-sample', and with no other")
         bootstrap = max((self.value(next_phi) for next_phi in next_phis), default=0.0)
         delta = reward + gamma * bootstrap - self.value(phi)
-        self._learn(phi, delta, second)
-        return delta
-
-    def _learn(self, phi: Floats | Sparse, delta: float, second: Floats | Sparse | None) -> None:
-        if (second is not None) != (self._estimator == TWO_SAMPLE):
-            raise UserError("a second sample goes with the estimator 'two-sample', and with no other")
         indices, values = self._active(phi)
-        if self._form != PLAIN:
+        if self.arm.form != "plain":
             transform(self.A, indices, values, self._y)
         if second is not None:
             transform(self.A, *self._active(second), self._other)
-        learn(
-            self._form,
-            self._estimator,
-            self.arm.projected,
-            self.A,
-            self.w,
-            self.theta,
-            self.S,
-            indices,
-            values,
-            self._y,
-            self._other,
-            delta,
-            self.alpha,
-            self.arm.lam,
-            self.beta,
-            0,
-            _ALONE,
-            self._room,
-        )
+        learn(self._rule, self._weights, indices, values, self._y, self._other, delta, _NO_CLASSES, self._workspace)
+        return delta
 
     def _active(self, phi: Floats | Sparse) -> Sparse:
         if isinstance(phi, tuple):
@@ -149,20 +128,14 @@ class Learner:
                 raise UserError(
                     f"sparse features have indices {indices.shape} and values {values.shape}; both must be [k]"
                 )
-            # The kernels do not look: an index outside would be memory of somebody else's.
+            # the kernels do not check bounds
             if indices.size and not (indices.min() >= 0 and indices.max() < self.d):
                 raise UserError(f"sparse features have indices {indices.min()} to {indices.max()}; d is {self.d}")
-            _check_finite(values)
-            return indices, values
-        phi = np.asarray(phi)
-        if phi.shape != (self.d,):
-            raise UserError(f"features have the shape {phi.shape}; this learner takes ({self.d},)")
-        values = np.ascontiguousarray(phi, dtype=np.float64)
-        _check_finite(values)
-        return np.arange(self.d), values
-
-
-def _check_finite(values: Floats) -> None:
-    """Raise `UserError` for a feature that is no finite number: it would spoil the weights for ever."""
-    if not np.isfinite(values).all():
-        raise UserError(f"a feature is {values[~np.isfinite(values)][0]}; features must be finite numbers")
+        else:
+            values = np.asarray(phi)
+            if values.shape != (self.d,):
+                raise UserError(f"features have the shape {values.shape}; this learner takes ({self.d},)")
+            indices, values = np.arange(self.d), np.ascontiguousarray(values, dtype=np.float64)
+        if not np.isfinite(values).all():  # it would spoil the weights for ever
+            raise UserError(f"a feature is {values[~np.isfinite(values)][0]}; features must be finite numbers")
+        return indices, values

@@ -1,11 +1,15 @@
-"""Small random Markov decision processes under a policy, and the paper's loss and semi-gradient on them, exactly."""
+"""Policy evaluation on small random Markov decision processes: the paper's loss, its semi-gradient and TD(0)."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from gramian.core.compiled import kernel
 from gramian.core.errors import UserError
-from gramian.linear.kernels import Floats
+from gramian.linear.kernels import REDUCED, TWO_SAMPLE, Floats, Rule, Weights, dot_active, learn, transform
+
+NORM_CAP = 1e6
+"""Largest ‖A‖ of a run that has not diverged; near the equilibria it is about the norm of the weights."""
 
 
 def offdiag(matrix: Floats) -> Floats:
@@ -123,3 +127,42 @@ def random_process(states: int, d: int, seed: int, gamma: float = 0.9, actions: 
     phi = rng.standard_normal((states, d)) + rng.standard_normal((states, 1))
     phi /= np.sqrt((mu[:, None] * phi**2).sum(axis=0).mean())
     return RewardProcess(P, (policy * rewards).sum(axis=1), phi, gamma, mu)
+
+
+@kernel
+def evaluate_reduced(
+    phi: Floats,
+    rewards: Floats,
+    following: Floats,
+    seconds: Floats,
+    gamma: float,
+    alphas: Floats,
+    lam: float,
+    estimator: int,
+    A: Floats,
+) -> float:
+    """Take one TD(0) step of the reduced form per row of φ [steps, d], step size α_n; return the largest ‖A‖.
+
+    A [d, d] is changed in place. ``following`` [steps, d] are the features of s', and ``seconds`` [steps, d] the
+    independent samples of the two-sample estimator. A run whose ‖A‖ leaves `NORM_CAP` has diverged: it ends there and
+    returns infinity.
+    """
+    steps, d = phi.shape
+    indices = np.arange(d)
+    w = A.sum(axis=1)
+    weights = Weights(A, w, w, A)  # the reduced form reads A and w alone
+    y, other, no_classes, workspace = np.zeros(d), np.zeros(d), np.zeros(0), np.zeros((4, d))
+    largest = 0.0
+    for n in range(steps):
+        values = phi[n]
+        delta = rewards[n] + gamma * dot_active(w, indices, following[n]) - dot_active(w, indices, values)
+        transform(A, indices, values, y)
+        if estimator == TWO_SAMPLE:
+            transform(A, indices, seconds[n], other)
+        rule = Rule(REDUCED, estimator, False, alphas[n], lam, 0.0)
+        learn(rule, weights, indices, values, y, other, delta, no_classes, workspace)
+        square = (A * A).sum()
+        if not square < NORM_CAP**2:
+            return np.inf
+        largest = max(largest, square)
+    return float(np.sqrt(largest))

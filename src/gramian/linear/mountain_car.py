@@ -10,15 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.errors import UserError, unknown
-from gramian.core.host_memory import available_host_bytes
-from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_lambdas, initial_transform
+from gramian.linear.arms import ESTIMATORS, Arm, check_lambdas, initial_transform
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
-from gramian.linear.copied import aligned_rows, initial_rows
 from gramian.linear.features import TileCoding, mean_absolute_correlation
-from gramian.linear.kernels import Floats
-from gramian.linear.options import SweepOptions
+from gramian.linear.kernels import Floats, Weights
 from gramian.linear.statistics import halves
-from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
+from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
 
 GAMMA = 1.0
 RESERVOIR = 4096
@@ -165,49 +162,33 @@ def simulate(
 ) -> tuple[NDArray[np.int64], bool]:
     """One run: the lengths of its episodes, and whether it diverged.
 
-    The starts and the random choices depend on the seed and the run's number alone; so runs of different arms are
+    The starts and the random choices depend on the seed and the run's number alone, so runs of different arms are
     paired by their starts.
     """
-    coding = options.coding(case.copies)
-    d, k, arm = coding.d, coding.k, case.arm
+    coding, arm = options.coding(case.copies), case.arm
+    d, k = coding.d, coding.k
     starts = np.random.default_rng([options.seed, run, 0]).uniform(START_LOW, START_HIGH, options.episodes)
-    if arm.projected and options.init == "identity":  # one class of d features, and room for each to have its own
-        n, members = d // (1 + case.copies) + 1, float(d)
+    if arm.projected and options.init == "identity":  # one class of d features, and space for each to have its own
+        n = d // (1 + case.copies) + 1
+        members = np.concatenate([[float(d)], np.zeros(n - 1)])
         A, w, theta = np.zeros((n, n)), np.zeros(n), np.zeros(n)
         A[0, 0], w[0], theta[0] = 1.0, math.sqrt(d), math.sqrt(d)
-        classes = np.concatenate([[members], np.zeros(n - 1)])
     else:
-        n, classes, theta = d, np.zeros(0), np.ones(d)
-        if options.init == "orthogonal" or arm.projected:
-            A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
-            w = A.sum(axis=1)
-        else:
-            A = initial_rows(options.init, d // (1 + case.copies), case.copies)
-            w = np.full(d, float(options.init == "identity"))
+        n, members, theta = d, np.zeros(0), np.ones(d)
+        A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
+        w = A.sum(axis=1)
+    S = np.zeros((n, n) if arm.estimator == "running" else (0, 0))
     lengths = np.empty(options.episodes, dtype=np.int64)
     end = q_learning_run(
+        coding.arrays,
+        arm.rule(arm.alpha(case.x / (k * d), d), options.beta),
+        Weights(A, w, theta, S),
+        members,
         starts,
         options.most_steps,
         GAMMA,
-        np.array(LOW),
-        np.array(HIGH),
-        coding.scale,
-        coding.offsets,
-        coding.per_action,
-        case.copies,
-        FORMS[arm.form],
-        ESTIMATORS[arm.estimator],
-        arm.projected,
-        A,
-        w,
-        theta,
-        np.zeros((n, n)) if arm.estimator == "running" else np.zeros((0, 0)),
-        classes,
-        arm.alpha(case.x / (k * d), d),
-        arm.lam,
-        options.beta,
         np.zeros((RESERVOIR if arm.estimator == "two-sample" else 1, k), dtype=np.int64),
-        aligned_rows(VECTORS, 0 if arm.form == "plain" else n),
+        np.zeros((VECTORS, 0 if arm.form == "plain" else n)),
         np.random.default_rng([options.seed, run, 1]),
         lengths,
         trace,
@@ -359,20 +340,11 @@ def needed_bytes(options: MountainCar, copies: int) -> int:
     return real * max(runs, correlations)
 
 
-def check_memory(options: MountainCar) -> None:
-    """Raise `UserError` where the largest feature set does not fit into memory."""
-    copies = max(options.copies, key=partial(needed_bytes, options))
-    needed, free = needed_bytes(options, copies), available_host_bytes()
-    if needed > free:
-        raise UserError(
-            f"not enough memory for d = {options.coding(copies).d:,} features: {needed / 1e9:,.1f} GB are needed and "
-            f"{free / 1e9:,.1f} GB are free; lower --tiles, --tilings, --copies or --threads"
-        )
-
-
 def compute(options: MountainCar) -> Results:
     """Run what is missing in the folder of ``options`` and gather everything."""
-    check_memory(options)
+    copies = max(options.copies, key=partial(needed_bytes, options))
+    what = f"d = {options.coding(copies).d:,} features"
+    check_memory(needed_bytes(options, copies), what, "--tiles, --tilings, --copies or --threads")
     left_out = ("out", "threads", "quick", "costly")
     configuration = {key: value for key, value in asdict(options).items() if key not in left_out}
     cells = Cells(options.out, {"command": "mountain-car", **configuration})
@@ -387,23 +359,3 @@ def compute(options: MountainCar) -> Results:
         x = min(plain, key=lambda outcome: float(outcome.steps.mean())).case.x
         features.append(feature_set(options, copies, x))
     return Results(options, swept, costly, features)
-
-
-def command(options: MountainCar) -> int:
-    """Q-learning on Mountain Car with tile-coded features, with and without decorrelation, and the controls.
-
-    Writes mountain_car.csv, mountain_car_runs.csv, mountain_car_summary.csv, mountain_car_contrasts.csv,
-    mountain_car_features.csv and three figures into --out, and prints the summary. Interrupted, it goes on where it
-    stopped when it is called again with the same options.
-    """
-    from gramian.linear.mountain_car_figures import write_figures
-    from gramian.linear.mountain_car_tables import report, summarise, write_tables
-
-    options = options.quickened()
-    results = compute(options)
-    summary = summarise(results)
-    write_tables(results, summary)
-    write_figures(results, summary)
-    print(report(results, summary))
-    print(f"\nWritten to {options.out}: mountain_car*.csv and mountain_car*.png")
-    return 0

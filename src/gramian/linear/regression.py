@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.errors import UserError
-from gramian.core.host_memory import available_host_bytes
-from gramian.linear.arms import ESTIMATORS, FORMS, Arm, check_alpha, check_lambdas, initial_transform
+from gramian.linear.arms import Arm, check_alpha, check_lambdas, initial_transform
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.least_squares import regression_block
-from gramian.linear.options import SweepOptions
 from gramian.linear.statistics import mean_and_error
-from gramian.linear.sweep import Arrays, Cells, check_threads, run_cells
+from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
 from gramian.linear.tables import Value, plus_minus, text_table, three_digits, write_csv
 
 BEST = (1.0, 2.0)
@@ -29,6 +27,20 @@ PLATEAU = (500, 3000)
 
 BLOCK_RUNS = 50
 QUICK_RUNS, QUICK_STEPS = 100, 4000
+
+KINDS = (
+    ("reduced", "single", False, "A, single-sample (the paper)"),
+    ("reduced", "two-sample", False, "A, two-sample"),
+    ("reduced", "running", False, "A, running"),
+    ("reduced", "norm", False, "A, norm alone"),
+    ("plain", "single", False, "plain, α·d, shrinkage"),
+    ("full", "single", False, "(θ, A), single-sample"),
+    ("full", "two-sample", False, "(θ, A), two-sample"),
+    ("full", "norm", False, "(θ, A), norm alone"),
+    ("reduced", "single", True, "A projected, single-sample"),
+    ("full", "single", True, "(θ, A) projected, single-sample"),
+)
+"""Form, estimator, projection and label of the arms that are run with each λ."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +73,12 @@ class Regression(SweepOptions):
         check_lambdas(self.lambdas)
         self.sort("lambdas", "rhos")
 
+    def quickened(self) -> "Regression":
+        """Return these options, or their smaller version where ``quick`` is set."""
+        if not self.quick:
+            return self
+        return replace(self, runs=min(self.runs, QUICK_RUNS), steps=min(self.steps, QUICK_STEPS))
+
 
 @dataclass(frozen=True)
 class Case:
@@ -80,19 +98,7 @@ def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity") -> l
         Case(Arm("plain"), alpha * d, "plain, α·d"),
         Case(Arm("reduced"), alpha, "A, λ = 0"),
     ]
-    kinds: list[tuple[str, str, bool, str]] = [
-        ("reduced", "single", False, "A, single-sample (the paper)"),
-        ("reduced", "two-sample", False, "A, two-sample"),
-        ("reduced", "running", False, "A, running"),
-        ("reduced", "norm", False, "A, norm alone"),
-        ("plain", "single", False, "plain, α·d, shrinkage"),
-        ("full", "single", False, "(θ, A), single-sample"),
-        ("full", "two-sample", False, "(θ, A), two-sample"),
-        ("full", "norm", False, "(θ, A), norm alone"),
-        ("reduced", "single", True, "A projected, single-sample"),
-        ("full", "single", True, "(θ, A) projected, single-sample"),
-    ]
-    for form, estimator, projected, label in kinds:
+    for form, estimator, projected, label in KINDS:
         if projected and init == "zero":
             continue
         control = Arm(form, projected=projected)
@@ -128,78 +134,59 @@ def record_points(steps: int) -> Integers:
     return np.unique(np.concatenate([[0], points, [steps]]))
 
 
-def covariance(rho: float) -> Floats:
-    """Σ with ones on the diagonal and ρ beside it."""
-    return np.array([[1.0, rho], [rho, 1.0]])
-
-
 def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
-    """Every case on the same data, for the ``runs`` of one block: the runs of all cases and both ρ are paired.
+    """Every case on the same data, for the ``runs`` of one block: the runs of all cases and all ρ are paired.
 
     A run's data depend on the seed and on its own number alone.
     """
     d, listed, points = len(BEST), cases(options.alpha, options.lambdas, options.init), record_points(options.steps)
-    z, second, A0 = (
-        np.empty((options.steps, d, len(runs))),
-        np.empty((options.steps, d, len(runs))),
-        np.empty((d, d, len(runs))),
-    )
+    z, second = np.empty((2, options.steps, d, len(runs)))
+    A0 = np.empty((d, d, len(runs)))
     for b, run in enumerate(runs):
         rng = np.random.default_rng([options.seed, run])
         z[:, :, b], second[:, :, b] = rng.standard_normal((2, options.steps, d))
         A0[:, :, b] = initial_transform(options.init, d, rng)
     shape = (len(options.rhos), len(listed))
-    errors, distances = (np.empty((*shape, len(points), len(runs))) for _ in range(2))
+    errors, distances = np.empty((2, *shape, len(points), len(runs)))
     areas, diverged = np.empty((*shape, len(runs))), np.empty((*shape, len(runs)), dtype=bool)
-    room = np.empty((9, d, len(runs))), np.empty((d, d, len(runs))), np.empty((9, len(runs)))
+    work = np.empty((9, d, len(runs))), np.empty((d, d, len(runs))), np.empty((9, len(runs)))
     for r, rho in enumerate(options.rhos):
-        L = np.linalg.cholesky(covariance(rho))
+        covariance = np.array([[1.0, rho], [rho, 1.0]])
+        L = np.linalg.cholesky(covariance)
         x, x_second = (np.ascontiguousarray(np.einsum("ij,tjb->tib", L, part)) for part in (z, second))
         for c, case in enumerate(listed):
             if stop[0]:
                 break
-            regression_block(
-                x,
-                x_second,
-                np.array(BEST),
-                covariance(rho),
-                FORMS[case.arm.form],
-                ESTIMATORS[case.arm.estimator],
-                case.arm.projected,
-                A0.copy(),
-                case.alpha,
-                case.arm.lam,
-                options.beta,
-                points,
-                errors[r, c],
-                distances[r, c],
-                areas[r, c],
-                diverged[r, c],
-                *room,
-            )
-    return {
-        **_moments("errors", errors),
-        **_moments("distances", distances),
-        "plateau": errors[:, :, (points >= PLATEAU[0]) & (points <= PLATEAU[1])].mean(axis=2)
-        if options.steps >= PLATEAU[1]
-        else np.full(areas.shape, np.nan),
-        "areas": areas,
-        "final": errors[:, :, -1],
-        "diverged": diverged,
-    }
+            out = errors[r, c], distances[r, c], areas[r, c], diverged[r, c]
+            rule = case.arm.rule(case.alpha, options.beta)
+            regression_block(x, x_second, np.array(BEST), covariance, rule, A0.copy(), points, *out, *work)
+    plateau = np.full(areas.shape, np.nan)
+    if options.steps >= PLATEAU[1]:
+        plateau = errors[:, :, (points >= PLATEAU[0]) & (points <= PLATEAU[1])].mean(axis=2)
+    by_run = {"plateau": plateau, "areas": areas, "final": errors[:, :, -1], "diverged": diverged}
+    return {**_moments("errors", errors), **_moments("distances", distances), **by_run}
 
 
 def _moments(name: str, values: Floats) -> Arrays:
-    """Count, mean and sum of squared deviations over the runs of ``values`` [..., run] that have a number.
-
-    They are enough to combine blocks, and are small.
-    """
+    """Count, mean and sum of squared deviations over the runs of ``values`` [..., run] that have a number."""
     known = np.isfinite(values)
     count = known.sum(axis=-1)
     with np.errstate(invalid="ignore"):
         mean = np.where(known, values, 0.0).sum(axis=-1) / count  # NaN where no run has one
     squares = np.where(known, values - mean[..., None], 0.0) ** 2
     return {f"{name}_count": count, f"{name}_mean": mean, f"{name}_squares": squares.sum(axis=-1)}
+
+
+def _combine(blocks: list[Arrays], name: str) -> Floats:
+    """Mean and standard error over the runs of all blocks that have a number (Chan, Golub & LeVeque 1983)."""
+    counts, means, squares = (
+        np.stack([block[f"{name}_{part}"] for block in blocks]) for part in ("count", "mean", "squares")
+    )
+    means, total = np.where(counts > 0, means, 0.0), counts.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (counts * means).sum(axis=0) / total
+        square = (squares + counts * (means - mean) ** 2).sum(axis=0)
+        return np.stack([mean, np.sqrt(square / (total - 1) / total)])
 
 
 @dataclass(frozen=True)
@@ -222,36 +209,18 @@ class Results:
     diverged: NDArray[np.bool_]
     """Runs that reached the cap [ρ, case, run]."""
 
-
-def _combine(blocks: list[Arrays], name: str) -> Floats:
-    """Mean and standard error over the runs of all blocks that have a number (Chan, Golub & LeVeque 1983)."""
-    counts, means, squares = (
-        np.stack([block[f"{name}_{part}"] for block in blocks]) for part in ("count", "mean", "squares")
-    )
-    means, total = np.where(counts > 0, means, 0.0), counts.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (counts * means).sum(axis=0) / total
-        square = (squares + counts * (means - mean) ** 2).sum(axis=0)
-        return np.stack([mean, np.sqrt(square / (total - 1) / total)])
-
-
-def check_memory(options: Regression) -> None:
-    """Raise `UserError` where the data of the runs that are computed at a time do not fit into memory.
-
-    Every thread has a block of runs: two samples of two inputs a step, uncorrelated and correlated.
-    """
-    runs, real = min(options.runs, BLOCK_RUNS), np.dtype(np.float64).itemsize
-    needed = check_threads(options.threads) * 4 * len(BEST) * options.steps * runs * real
-    if needed > (free := available_host_bytes()):
-        raise UserError(
-            f"not enough memory for {options.steps:,} steps: {needed / 1e9:,.1f} GB are needed and "
-            f"{free / 1e9:,.1f} GB are free; lower --steps, --runs or --threads"
-        )
+    def measures(self, r: int, c: int) -> list[tuple[float, float]]:
+        """Mean and standard error of area, plateau, final error, and area minus that of the control."""
+        against = self.areas[r, c] - self.areas[r, control_of(self.cases, c)]
+        return [mean_and_error(v) for v in (self.areas[r, c], self.plateau[r, c], self.final[r, c], against)]
 
 
 def compute(options: Regression) -> Results:
     """Run what is missing in the folder of ``options`` and gather everything."""
-    check_memory(options)
+    # each thread holds a block: two samples of two inputs a step, uncorrelated and correlated
+    values = 4 * len(BEST) * options.steps * min(options.runs, BLOCK_RUNS)
+    needed = check_threads(options.threads) * values * np.dtype(np.float64).itemsize
+    check_memory(needed, f"{options.steps:,} steps", "--steps, --runs or --threads")
     configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
     cells = Cells(options.out, {"command": "regression", **configuration})
     blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]
@@ -265,26 +234,18 @@ def compute(options: Regression) -> Results:
         prepare=lambda: block(replace(options, steps=1), range(1), np.zeros(1, dtype=bool)),
     )
     loaded = [cells.load(name) for name in names]
-    joined = {
-        name: np.concatenate([part[name] for part in loaded], axis=-1)
-        for name in ("areas", "plateau", "final", "diverged")
-    }
+    by_run = ("areas", "plateau", "final", "diverged")
     return Results(
         options,
         cases(options.alpha, options.lambdas, options.init),
         record_points(options.steps),
         _combine(loaded, "errors"),
         _combine(loaded, "distances"),
-        **joined,
+        *(np.concatenate([part[name] for part in loaded], axis=-1) for name in by_run),
     )
 
 
 CASE_COLUMNS = ("rho", "arm", "form", "estimator", "projected", "lambda", "alpha")
-
-
-def _case_fields(rho: float, case: Case) -> list[Value]:
-    arm = case.arm
-    return [rho, case.label, arm.form, arm.estimator, arm.projected, arm.lam, case.alpha]
 
 
 def write_tables(results: Results) -> None:
@@ -293,83 +254,37 @@ def write_tables(results: Results) -> None:
     summary: list[list[Value]] = []
     for r, rho in enumerate(results.options.rhos):
         for c, case in enumerate(results.cases):
-            fields = _case_fields(rho, case)
+            arm = case.arm
+            fields: list[Value] = [rho, case.label, arm.form, arm.estimator, arm.projected, arm.lam, case.alpha]
             counts: list[Value] = [results.options.runs, int(results.diverged[r, c].sum())]
             for p, step in enumerate(results.points):
                 numbers = [*results.errors[:, r, c, p], *results.distances[:, r, c, p]]
                 curves.append([*fields, int(step), *map(float, numbers), *counts])
-            against = results.areas[r, c] - results.areas[r, control_of(results.cases, c)]
-            numbers = [
-                part
-                for values in (results.areas[r, c], results.plateau[r, c], results.final[r, c], against)
-                for part in mean_and_error(values)
-            ]
-            summary.append([*fields, *numbers, *counts])
-    folder = results.options.out
-    write_csv(
-        folder / "regression.csv",
-        (*CASE_COLUMNS, "step", "error_mean", "error_se", "distance_mean", "distance_se", "runs", "diverged"),
-        curves,
-    )
+            summary.append([*fields, *(part for pair in results.measures(r, c) for part in pair), *counts])
+    folder, ends = results.options.out, ("runs", "diverged")
+    columns = ["step", "error_mean", "error_se", "distance_mean", "distance_se"]
+    write_csv(folder / "regression.csv", (*CASE_COLUMNS, *columns, *ends), curves)
     measures = ("area", "plateau", "final", "area_minus_control")
     columns = [f"{measure}_{part}" for measure in measures for part in ("mean", "se")]
-    write_csv(folder / "regression_summary.csv", (*CASE_COLUMNS, *columns, "runs", "diverged"), summary)
+    write_csv(folder / "regression_summary.csv", (*CASE_COLUMNS, *columns, *ends), summary)
 
 
 def report(results: Results) -> str:
     """Area under the curve, plateau, final error and distance from orthogonal as text, in tables of 80 columns."""
-    header = [
-        "arm",
-        "λ",
-        "area",
-        "area − its λ = 0",
-        f"steps {PLATEAU[0]}-{PLATEAU[1]}",
-        "final",
-        "distance",
-    ]
+    header = ["arm", "λ", "area", "area − its λ = 0", f"steps {PLATEAU[0]}-{PLATEAU[1]}", "final", "distance"]
     parts = [
         f"Excess error, mean ± standard error of {results.options.runs} runs; "
         f"α = {results.options.alpha:g}.\nDistance: ‖AᵀA − I‖/√d after the last step."
     ]
     for r, rho in enumerate(results.options.rhos):
-        rows = [
-            [
-                case.label,
-                f"{case.arm.lam:g}",
-                plus_minus(*mean_and_error(results.areas[r, c])),
-                plus_minus(*mean_and_error(results.areas[r, c] - results.areas[r, control_of(results.cases, c)])),
-                plus_minus(*mean_and_error(results.plateau[r, c])),
-                plus_minus(*mean_and_error(results.final[r, c])),
-                "" if case.arm.form == "plain" else three_digits(results.distances[0, r, c, -1]),
-            ]
-            for c, case in enumerate(results.cases)
-        ]
-        diverged = [
-            f"  {case.label}, λ = {case.arm.lam:g}: {int(results.diverged[r, c].sum())}"
-            for c, case in enumerate(results.cases)
-            if results.diverged[r, c].any()
-        ]
+        rows, diverged = [], []
+        for c, case in enumerate(results.cases):
+            area, plateau, final, against = (plus_minus(*pair) for pair in results.measures(r, c))
+            distance = "" if case.arm.form == "plain" else three_digits(results.distances[0, r, c, -1])
+            rows.append([case.label, f"{case.arm.lam:g}", area, against, plateau, final, distance])
+            if results.diverged[r, c].any():
+                diverged.append(f"  {case.label}, λ = {case.arm.lam:g}: {int(results.diverged[r, c].sum())}")
         parts.append(f"ρ = {rho:g}\n" + text_table(header, rows, keys=2))
         if diverged:
             parts.append("\n".join(["Runs that diverged:", *diverged]))
     return "\n\n".join(parts)
-
-
-def command(options: Regression) -> int:
-    """Stochastic linear regression with and without decorrelated features, and the controls.
-
-    Writes regression.csv, regression_summary.csv and two figures into --out, and prints the table. Interrupted, it goes
-    on where it stopped when it is called again with the same options.
-    """
-    from gramian.linear.regression_figures import write_figures
-
-    if options.quick:
-        options = replace(options, runs=min(options.runs, QUICK_RUNS), steps=min(options.steps, QUICK_STEPS))
-    results = compute(options)
-    write_tables(results)
-    write_figures(results)
-    print(report(results))
-    print(
-        f"\nWritten to {options.out}:\nregression.csv, regression_summary.csv, regression.png, regression_controls.png"
-    )
-    return 0

@@ -4,6 +4,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,86 @@ from numpy.typing import NDArray
 
 from gramian import __version__
 from gramian.core.cores import cores
-from gramian.core.errors import UserError
+from gramian.core.errors import UserError, unknown
 from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.host_memory import available_host_bytes
 from gramian.core.progress import Progress
+from gramian.linear.arms import BETA, INITIALISATIONS, check_beta
 
 Arrays = dict[str, NDArray[Any]]
 Job = Callable[[NDArray[np.bool_]], Arrays]
 """Computes one cell. Its argument becomes true when the sweep is interrupted: the job may then return at once."""
 
+MOST_RUNS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """Options of every experiment that is made of runs."""
+
+    out: Path
+    """Folder for the tables, the figures and the finished cells."""
+    runs: int
+    """Independent runs."""
+    beta: float = BETA
+    """Rate of the running second-moment matrix."""
+    init: str = "identity"
+    """First A: identity, orthogonal or zero (zero leaves out the projected arms)."""
+    seed: int = 0
+    """Of all randomness."""
+    threads: int = 0
+    """Threads; 0 takes one per core. The results do not depend on it."""
+
+    def __post_init__(self) -> None:
+        self.check_positive("runs")
+        if self.runs > MOST_RUNS:
+            raise UserError(f"runs is {self.runs:,}; it must be at most {MOST_RUNS:,}")
+        check_beta(self.beta)
+        if self.init not in INITIALISATIONS:
+            raise unknown("initialisation", self.init, INITIALISATIONS)
+        if self.seed < 0:
+            raise UserError(f"seed is {self.seed}; it must be 0 or above")
+        check_threads(self.threads)
+
+    def check_positive(self, *names: str) -> None:
+        """Raise `UserError` unless each of these options is at least 1."""
+        for name in names:
+            if getattr(self, name) < 1:
+                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1")
+
+    def check_different(self, *names: str) -> None:
+        """Raise `UserError` unless each of these options lists something, and nothing twice."""
+        for name in names:
+            values: tuple[object, ...] = getattr(self, name)
+            if not values or len(set(values)) != len(values):
+                raise UserError(f"{name} is {values}; give at least one, each once")
+
+    def sort(self, *names: str) -> None:
+        """Sort the values of each of these options."""
+        for name in names:
+            object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
+
+
+def check_threads(threads: int) -> int:
+    """Return the number of threads to use: ``threads``, or one per core for 0."""
+    if threads < 0:
+        raise UserError(f"threads is {threads}; it must be 0 (one per core) or above")
+    return threads or cores()
+
+
+def check_memory(needed: float, what: str, options: str) -> None:
+    """Raise `UserError` where ``needed`` bytes do not fit into memory; ``options`` are those to lower."""
+    if needed > (free := available_host_bytes()):
+        raise UserError(
+            f"not enough memory for {what}: {needed / 1e9:,.1f} GB are needed and {free / 1e9:,.1f} GB are free; "
+            f"lower {options}"
+        )
+
 
 class Cells:
     """The finished cells of one configuration in a folder.
 
-    ``configuration.json`` says what the cells were computed with. A folder with another one is refused, so that the
-    results of two configurations never mix.
+    ``configuration.json`` says what the cells were computed with. A folder with another one is refused.
 
     Examples
     --------
@@ -35,11 +102,7 @@ class Cells:
     >>> cells.save("one", {"lengths": np.arange(3)})
     >>> Cells(folder, {"seed": 0}).load("one")["lengths"].tolist()
     [0, 1, 2]
-    >>> Cells(folder, {"seed": 1})
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: folder '...' holds results with seed 0, not 1; name another --out, or remove the folder
-    """  # noqa: E501
+    """
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
         wanted = json.loads(json.dumps({"version": __version__, **configuration}))
@@ -99,10 +162,9 @@ def run_cells(
 ) -> None:
     """Compute the cells of ``jobs`` that are missing, ``threads`` at a time, and save each as it finishes.
 
-    ``prepare`` is called first if anything is missing: what it takes, to compile say, does not count as pace.
-
-    The result of a job must not depend on the others, nor on the thread; then neither does the sweep on ``threads``.
-    An interrupt lets running jobs see ``stop``, drops the others and is passed on; what has finished stays.
+    ``prepare`` compiles: it is called first if anything is missing, and its time does not count as pace. The result of
+    a job must not depend on the others, nor on the thread. An interrupt lets running jobs see ``stop``, drops the
+    others and is passed on; what has finished stays.
     """
     missing = {name: job for name, job in jobs.items() if not cells.has(name)}
     if missing:
@@ -127,14 +189,5 @@ def run_cells(
                     cells.save(name, future.result())
                     progress.advance()
         except BaseException:
-            stop[0] = True  # the kernels look at it between episodes; the pool then ends at once
+            stop[0] = True  # the kernels look at it between episodes
             raise
-
-
-def check_threads(threads: int) -> int:
-    """Return the number of threads to use: ``threads``, or one per core for 0."""
-    if threads < 0:
-        raise UserError(f"threads is {threads}; it must be 0 (one per core) or above")
-    if threads:
-        return threads
-    return cores()

@@ -28,6 +28,14 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
     return stream.getvalue()
 
 
+def _field(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.10g}"
+    return str(value)
+
+
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
     """Write ``csv_text`` to ``path``, whole or not at all."""
     replace_text(path, csv_text(header, rows))
@@ -36,7 +44,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
     """Columns aligned for a terminal of 80: the first to the left, the others to the right.
 
-    Columns for which there is no room go into further tables below, each with the first ``keys`` columns again.
+    Columns that do not fit go into further tables below, each with the first ``keys`` columns again.
 
     Examples
     --------
@@ -51,27 +59,20 @@ def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], keys: int =
     arm    areaareaareaareaareaareaareaareaareaarea
     plain                                         7
     """
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+    table = [list(header), *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     parts: list[list[int]] = []
     for i in range(keys, len(header)):
         if parts and sum(widths[j] + 2 for j in (*range(keys), *parts[-1])) + widths[i] <= WIDTH:
             parts[-1].append(i)
         else:
             parts.append([i])
-    return "\n\n".join(
-        _aligned([[row[i] for i in (*range(keys), *columns)] for row in (header, *rows)]) for columns in parts
-    )
 
+    def line(row: Sequence[str], columns: list[int]) -> str:
+        others = (row[i].rjust(widths[i]) for i in (*range(1, keys), *columns))
+        return "  ".join([row[0].ljust(widths[0]), *others]).rstrip()
 
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    )
+    return "\n\n".join("\n".join(line(row, columns) for row in table) for columns in parts)
 
 
 def plus_minus(mean: float, error: float) -> str:
@@ -99,11 +100,3 @@ def three_digits(value: float) -> str:
     if math.isnan(value):
         return "–"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
-
-
-def _field(value: Value) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.10g}"
-    return str(value)

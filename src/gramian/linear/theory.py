@@ -1,7 +1,7 @@
 """The paper's propositions as executable statements on random decision processes.
 
-Each statement computes what the proposition speaks of and says whether it holds. Some do not hold as they stand in the
-paper; then the statement is the corrected one, and its text says so.
+Each statement computes what the proposition speaks of and says whether it holds. Those of the paper's statements that
+are false are expected to fail.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,9 @@ import scipy.optimize
 import scipy.stats
 
 from gramian.core.errors import UserError
-from gramian.core.files import output_folder
 from gramian.linear.arms import ESTIMATORS, check_lambda, initial_transform
-from gramian.linear.evaluation import NORM_CAP, evaluate_reduced
 from gramian.linear.kernels import Floats, add_rank_one_projected
-from gramian.linear.mdp import RewardProcess, offdiag, random_process
+from gramian.linear.mdp import NORM_CAP, RewardProcess, evaluate_reduced, offdiag, random_process
 from gramian.linear.statistics import mean_and_error
 from gramian.linear.tables import write_csv
 
@@ -32,7 +30,7 @@ GROWS = 0.5
 """A ratio that grows faster than this power of ‖A‖ has no bound over all matrices."""
 
 APPROACHED = 0.05
-"""Iterates have approached the zeros of their mean update where its size has fallen to this share of the first."""
+"""Iterates have approached the zeros of their mean update where its norm has fallen to this share of the first."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +84,9 @@ class Finding:
         return "holds" if self.holds else "does not hold"
 
 
+Findings = Iterator[Finding]
+
+
 def _random_orthogonal(d: int, rng: np.random.Generator) -> Floats:
     return initial_transform("orthogonal", d, rng)
 
@@ -105,7 +106,7 @@ def constructed_minimum(process: RewardProcess, w: Floats) -> Floats:
     return np.ascontiguousarray(V * (V.T @ w))
 
 
-def proposition_1(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+def proposition_1(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Findings:
     """Check that the minima are equal, diagonal where constructed, degenerate elsewhere, and nowhere undercut."""
     best = process.best_weights()
     least = process.td_loss(best)
@@ -118,38 +119,22 @@ def proposition_1(process: RewardProcess, options: Theory, rng: np.random.Genera
     gap = abs(process.loss(degenerate, options.lam) - least)
     energies = np.diag(degenerate.T @ process.C @ degenerate)
     left = int((energies > 1e-12 * energies.max()).sum())
-    yield Finding(
-        "1",
-        "θe₁ᵀ is a minimum too, with one feature left",
-        f"gap {gap:.1e}, {left} of {process.d} features left",
-        True,
-        gap < 1e-10 and left == 1,
-    )
+    computed = f"gap {gap:.1e}, {left} of {process.d} features left"
+    yield Finding("1", "θe₁ᵀ is a minimum too, with one feature left", computed, True, gap < 1e-10 and left == 1)
 
     def objective(flat: Floats) -> tuple[float, Floats]:
         A = flat.reshape(process.d, process.d)
         return process.loss(A, options.lam), _loss_gradient(process, A, options.lam).ravel()
 
-    ends = [
-        scipy.optimize.minimize(
-            objective,
-            rng.standard_normal(process.d**2),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9},
-        )
-        for _ in range(5)
-    ]
+    limits = {"maxiter": 5000, "ftol": 1e-15, "gtol": 1e-9}
+    starts = (rng.standard_normal(process.d**2) for _ in range(5))
+    ends = [scipy.optimize.minimize(objective, x, jac=True, method="L-BFGS-B", options=limits) for x in starts]
     lowest = min(ends, key=lambda end: float(end.fun))
     above, end = float(lowest.fun) - least, lowest.x.reshape(A.shape)
     off = float(np.abs(offdiag(end.T @ process.C @ end)).max())
-    yield Finding(
-        "1",
-        "descent from random A finds nothing lower, and its lowest end is decorrelated",
-        f"lowest − min {above:+.1e}, largest off-diagonal entry there {off:.1e}",
-        True,
-        -1e-9 < above < 1e-5 and off < 1e-2,
-    )
+    statement = "descent from random A finds nothing lower, and its lowest end is decorrelated"
+    computed = f"lowest − min {above:+.1e}, largest off-diagonal entry there {off:.1e}"
+    yield Finding("1", statement, computed, True, -1e-9 < above < 1e-5 and off < 1e-2)
 
 
 def _loss_gradient(process: RewardProcess, A: Floats, lam: float) -> Floats:
@@ -163,7 +148,7 @@ def _loss_gradient(process: RewardProcess, A: Floats, lam: float) -> Floats:
     return gradient
 
 
-def proposition_2(process: RewardProcess, _: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+def proposition_2(process: RewardProcess, _: Theory, rng: np.random.Generator) -> Findings:
     """Check that UVᵀ is the nearest orthogonal matrix, and that one rotation projects a rank-one step."""
     A = rng.standard_normal((process.d, process.d))
     U, _singular_values, Vt = np.linalg.svd(A)
@@ -175,24 +160,15 @@ def proposition_2(process: RewardProcess, _: Theory, rng: np.random.Generator) -
         float(np.linalg.norm(A - U @ Vt @ scipy.linalg.expm(0.01 * (skew - skew.T))))
         for skew in rng.standard_normal((200, process.d, process.d))
     )
-    yield Finding(
-        "2",
-        "no orthogonal matrix is nearer, at random or nearby",
-        f"distance {nearest:.4f}, nearest other {min(others, turned):.4f}",
-        True,
-        bool(nearest <= min(others, turned)),
-    )
+    other = min(others, turned)
+    computed = f"distance {nearest:.4f}, nearest other {other:.4f}"
+    yield Finding("2", "no orthogonal matrix is nearer, at random or nearby", computed, True, bool(nearest <= other))
     Q, phi, u = _random_orthogonal(process.d, rng), process.phi[0], 0.3 * rng.standard_normal(process.d)
     found, w = Q.copy(), Q.sum(axis=1)
     add_rank_one_projected(found, w, np.ones(process.d), Q.T @ phi, u, np.empty(process.d), np.empty(process.d))
     gap = float(np.abs(found - scipy.linalg.polar(Q + np.outer(phi, u))[0]).max())
-    yield Finding(
-        "2",
-        "the O(d²) rotation is the projection of a rank-one step",
-        f"largest difference {gap:.1e}",
-        True,
-        gap < 1e-10,
-    )
+    statement = "the O(d²) rotation is the projection of a rank-one step"
+    yield Finding("2", statement, f"largest difference {gap:.1e}", True, gap < 1e-10)
 
 
 def lipschitz_constant(process: RewardProcess, lam: float) -> float:
@@ -200,7 +176,7 @@ def lipschitz_constant(process: RewardProcess, lam: float) -> float:
     return float(process.d * np.linalg.norm(process.M, 2) + 3 * lam * np.linalg.norm(process.C, 2) ** 2)
 
 
-def proposition_3(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+def proposition_3(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Findings:
     """Check that h is Lipschitz over orthogonal matrices, with the constant d‖M‖ + 3λ‖C‖², and not over all."""
     bound = lipschitz_constant(process, options.lam)
 
@@ -213,23 +189,13 @@ def proposition_3(process: RewardProcess, options: Theory, rng: np.random.Genera
         A, skew = _random_orthogonal(process.d, rng), rng.standard_normal((process.d, process.d))
         near = A @ scipy.linalg.expm(rng.choice([1e-3, 1e-1, 1.0]) * (skew - skew.T))
         largest = max(largest, ratio(A, near), ratio(A, _random_orthogonal(process.d, rng)))
-    yield Finding(
-        "3",
-        "h is Lipschitz over orthogonal matrices",
-        f"largest ratio {largest:.3f}, bound {bound:.3f}",
-        True,
-        bool(largest <= bound),
-    )
+    computed = f"largest ratio {largest:.3f}, bound {bound:.3f}"
+    yield Finding("3", "h is Lipschitz over orthogonal matrices", computed, True, bool(largest <= bound))
     A, B = rng.standard_normal((2, process.d, process.d))
     large = _large(options.lam)
     power = float(np.log10(ratio(10 * large * A, 10 * large * B) / ratio(large * A, large * B)))
-    yield Finding(
-        "3",
-        "h is Lipschitz over all matrices",
-        f"far out the ratio grows as ‖A‖^{power:.2f}",
-        False,
-        power < GROWS,
-    )
+    computed = f"far out the ratio grows as ‖A‖^{power:.2f}"
+    yield Finding("3", "h is Lipschitz over all matrices", computed, False, power < GROWS)
 
 
 def _large(lam: float) -> float:
@@ -281,7 +247,7 @@ def _features_left(process: RewardProcess, A: Floats) -> float:
     return float(energies.sum() ** 2 / (energies**2).sum())
 
 
-def propositions_4_and_5(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+def propositions_4_and_5(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Findings:
     """Check that an equilibrium exists and iterates approach the equilibria; show the single-sample update apart.
 
     The mean of the single-sample update is −(h + bias), with `single_sample_bias`. Its zeros are not those of h: the
@@ -314,15 +280,12 @@ def propositions_4_and_5(process: RewardProcess, options: Theory, rng: np.random
             mean = mean + single_sample_bias(process, A, lam)
         fell = float(np.linalg.norm(mean)) / scale
         away = float(np.linalg.norm(A.sum(axis=1) - w) / np.linalg.norm(w))
-        yield Finding(
-            "4",
-            statement,
+        computed = (
             f"mean update fell to {fell:.2g} of the first ‖h‖; {away:.2g} from the TD(0) values; "
             f"{_features_left(process, A):.2f} of {d} features left (equilibrium of Proposition 5: "
-            f"{_features_left(process, point):.2f}); largest ‖A‖ {largest:.1f}",
-            True,
-            fell < APPROACHED,
+            f"{_features_left(process, point):.2f}); largest ‖A‖ {largest:.1f}"
         )
+        yield Finding("4", statement, computed, True, fell < APPROACHED)
 
 
 def _noise(
@@ -375,14 +338,7 @@ def mean_test(samples: Floats) -> tuple[float, float]:
 
 
 def mean_along(samples: Floats, direction: Floats) -> tuple[float, float]:
-    """Return the mean of ``samples`` [n, ...] along ``direction`` [...], and half of its interval.
-
-    Examples
-    --------
-    >>> mean, half = mean_along(np.random.default_rng(0).normal(2.0, size=(1000, 2)), np.array([3.0, 0.0]))
-    >>> abs(mean - 2.0) < half < 0.2
-    True
-    """
+    """Return the mean of ``samples`` [n, ...] along ``direction`` [...], and half of its interval."""
     along = samples.reshape(len(samples), -1) @ (direction / np.linalg.norm(direction)).ravel()
     mean, error = mean_and_error(along)
     return mean, float(scipy.stats.norm.ppf(0.5 + SHOWN_CONFIDENCE / 2) * error)
@@ -402,7 +358,7 @@ def noise_bound(process: RewardProcess, lam: float) -> float:
     return float((probability * (step + h) ** 2).sum() / (1 + process.d))
 
 
-def proposition_6(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+def proposition_6(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Findings:
     """Test the mean of the noise, all entries at once: zero for two samples, not for one; and bound its square."""
     A = _random_orthogonal(process.d, rng)
     bias = single_sample_bias(process, A, options.lam)
@@ -425,21 +381,11 @@ def proposition_6(process: RewardProcess, options: Theory, rng: np.random.Genera
     large = _large(options.lam)
     orthogonal, far, farther = (_largest_square(process, options, rng, scale) for scale in (1.0, large, 10 * large))
     bound = noise_bound(process, options.lam)
-    yield Finding(
-        "6",
-        "E‖M‖² ≤ K(1 + ‖A‖²) over orthogonal matrices",
-        f"largest ratio {orthogonal:.3g} for the single-sample noise, K = {bound:.3g}",
-        True,
-        orthogonal <= bound,
-    )
+    computed = f"largest ratio {orthogonal:.3g} for the single-sample noise, K = {bound:.3g}"
+    yield Finding("6", "E‖M‖² ≤ K(1 + ‖A‖²) over orthogonal matrices", computed, True, orthogonal <= bound)
     power = float(np.log10(farther / far))
-    yield Finding(
-        "6",
-        "with the same K over all matrices",
-        f"far out the ratio grows as ‖A‖^{power:.2f}",
-        False,
-        power < GROWS,
-    )
+    computed = f"far out the ratio grows as ‖A‖^{power:.2f}"
+    yield Finding("6", "with the same K over all matrices", computed, False, power < GROWS)
 
 
 def _largest_square(process: RewardProcess, options: Theory, rng: np.random.Generator, scale: float) -> float:
@@ -452,7 +398,7 @@ def _largest_square(process: RewardProcess, options: Theory, rng: np.random.Gene
     return max(ratios)
 
 
-def equation_4(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Iterator[Finding]:
+def equation_4(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Findings:
     """Check the semi-gradient against automatic differentiation, and the paper's E₁ and E₂ against offdiag."""
     import torch
 
@@ -466,20 +412,14 @@ def equation_4(process: RewardProcess, options: Theory, rng: np.random.Generator
     loss = 0.5 * (mu[:, None] * P * errors**2).sum() + 0.5 * options.lam * (upper**2).sum()
     (gradient,) = torch.autograd.grad(loss, variable)
     gap = float(np.abs(gradient.numpy() - process.h(A, options.lam)).max())
-    yield Finding(
-        "Eq. 4",
-        "h is the semi-gradient by automatic differentiation",
-        f"largest difference {gap:.1e}",
-        True,
-        gap < 1e-10,
-    )
+    statement = "h is the semi-gradient by automatic differentiation"
+    yield Finding("Eq. 4", statement, f"largest difference {gap:.1e}", True, gap < 1e-10)
     for d in (3, 4):
         S = rng.standard_normal((d, d))
         S = S + S.T
         gap = float(np.abs(paper_offdiagonal(S) - offdiag(S)).max())
-        yield Finding(
-            "Eq. 4", f"the paper's E₁, E₂ give offdiag at d = {d}", f"largest difference {gap:.2g}", d == 3, gap < 1e-12
-        )
+        statement = f"the paper's E₁, E₂ give offdiag at d = {d}"
+        yield Finding("Eq. 4", statement, f"largest difference {gap:.2g}", d == 3, gap < 1e-12)
 
 
 def paper_offdiagonal(S: Floats) -> Floats:
@@ -502,7 +442,7 @@ def paper_offdiagonal(S: Floats) -> Floats:
     return product
 
 
-Statement = Callable[[RewardProcess, Theory, np.random.Generator], Iterator[Finding]]
+Statement = Callable[[RewardProcess, Theory, np.random.Generator], Findings]
 STATEMENTS: tuple[Statement, ...] = (
     equation_4,
     proposition_1,
@@ -542,22 +482,11 @@ def report(found: list[tuple[int, Finding]], processes: int) -> str:
     return "\n".join(lines)
 
 
-def command(options: Theory) -> int:
-    """Check the paper's propositions on random Markov decision processes under a fixed policy.
-
-    Prints what was computed and a verdict for each. Statements of the paper that are false are expected to fail; the
-    exit code is 1 where any verdict is not the expected one.
-    """
-    folder = None if options.out is None else output_folder(options.out)
-    found = check(options)
-    if folder is not None:
-        write_csv(
-            folder / "theory.csv",
-            ("process", "proposition", "statement", "computed", "verdict", "expected"),
-            (
-                [n, f.proposition, f.statement, f.computed, f.verdict, "holds" if f.expected else "does not hold"]
-                for n, f in found
-            ),
-        )
-    print(report(found, options.processes))
-    return 0 if all(f.holds == f.expected for _, f in found) else 1
+def write_table(folder: Path, found: list[tuple[int, Finding]]) -> None:
+    """Write ``theory.csv``: every statement on every process."""
+    rows = [
+        [n, f.proposition, f.statement, f.computed, f.verdict, "holds" if f.expected else "does not hold"]
+        for n, f in found
+    ]
+    columns = ("process", "proposition", "statement", "computed", "verdict", "expected")
+    write_csv(folder / "theory.csv", columns, rows)

@@ -5,8 +5,8 @@ import csv
 import numpy as np
 import pytest
 
+from gramian.cli.linear import mountain_car_command as mountain_car
 from gramian.linear.mountain_car import MountainCar
-from gramian.linear.mountain_car import command as mountain_car
 
 SIZES = (0.05, 0.5, 1.2)
 EPISODES = {"all": 12, "late": 10}

@@ -1,4 +1,4 @@
-"""The tables of ``gramian mountain-car``: every cell, every arm at its best, and the contrasts between arms."""
+"""What the sweep on Mountain Car says: every arm at its best, its sensitivity, the contrasts between arms; tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,9 +13,6 @@ from gramian.linear.tables import Value, plus_minus, text_table, three_digits, w
 
 WITHIN = 1.1
 """A step size does well where the mean steps are at most this many times the best."""
-
-FEATURE_SETS = {0: "No copies", 1: "1 copy of every feature"}
-"""What the feature sets with few copies are called."""
 
 SAME_ALPHA = "plain, same α as A"
 """The label of plain learning in the paper's own pairing."""
@@ -41,7 +38,7 @@ class ArmSummary:
     arm: Arm
     label: str
     best_x: float
-    """The best α·k·d over all runs; in terms of w alone, so that it is the same learning rate in every arm."""
+    """The best α·k·d over all runs; in terms of w alone, so it is the same learning rate in every arm."""
     steps: Interval
     """Mean steps per episode at the best step size, chosen on half of the runs and judged on the other half."""
     against_plain: Interval
@@ -110,9 +107,7 @@ def _interval(results: Results, samples: Floats, statistic: Callable[[Floats, Fl
 
 def _of_all(samples: Floats, statistic: Callable[[Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
     """Make a statistic of the means over all runs one of the means over each half."""
-    share = halves(samples)[0].shape[-1] / samples.shape[-1]
-    if samples.shape[-1] == 1:
-        share = 0.5
+    share = halves(samples)[0].shape[-1] / samples.shape[-1] if samples.shape[-1] > 1 else 0.5
     return lambda first, second: statistic(share * first + (1 - share) * second)
 
 
@@ -141,9 +136,9 @@ def _late_difference_of_bests(results: Results, one: list[Outcome], other: list[
 
 
 def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> Interval:
-    """Geometric mean of the ratios of mean steps, cell by cell; ``other`` may have one row for several of ``one``.
+    """Geometric mean of the ratios of mean steps, cell by cell.
 
-    The rows of ``one`` are step sizes within λ; those of an arm without λ stand for every λ.
+    The rows of ``one`` are step sizes within λ; those of an ``other`` without λ stand for every λ.
     """
     m, times = len(one), len(one) // len(other)
 
@@ -160,84 +155,87 @@ def _steps(outcomes: list[Outcome]) -> Floats:
     return np.stack([o.steps for o in outcomes])
 
 
-def _contrast(
-    results: Results, copies: int, question: str, first: tuple[str, list[Outcome]], second: tuple[str, list[Outcome]]
-) -> Contrast:
-    (name, one), (other_name, other) = first, second
-    runs = min(len(o.lengths) for o in (*one, *other))
-    mine, others = _steps(one)[:, :runs], _steps(other)[:, :runs]
+def _contrast(results: Results, question: str, first: list[Outcome], second: list[Outcome]) -> Contrast:
+    runs = min(len(o.lengths) for o in (*first, *second))
+    one, other = _steps(first)[:, :runs], _steps(second)[:, :runs]
+    case = first[0].case
     return Contrast(
-        copies,
+        case.copies,
         question,
-        name,
-        other_name,
-        _difference_of_bests(results, mine, others),
-        _ratio_at_equal_settings(results, mine, others),
-        _late_difference_of_bests(results, one, other, runs),
+        case_label(case),
+        case_label(second[0].case),
+        _difference_of_bests(results, one, other),
+        _ratio_at_equal_settings(results, one, other),
+        _late_difference_of_bests(results, first, second, runs),
         runs,
     )
 
 
-def _summarise_arm(results: Results, copies: int, name: str, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
-    curve = _steps(outcomes)
-    zero = results.curve(copies, Arm("reduced"))
+def _summarise_arm(results: Results, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
+    case, curve = outcomes[0].case, _steps(outcomes)
+    plain, zero = (results.curve(case.copies, Arm(form)) for form in ("plain", "reduced"))
     m, axis = len(curve), np.array(results.options.step_sizes)
 
-    def share(means: Floats) -> Floats:
-        return share_within(axis, means, WITHIN * means.min(axis=0))
-
-    def share_of_all(means: Floats) -> Floats:
-        return share_within(axis, means[:m], WITHIN * means.min(axis=0))
+    def share(means: Floats, of: Floats) -> Floats:
+        return share_within(axis, means, WITHIN * of.min(axis=0))
 
     pair, all_curves = np.concatenate([curve, zero]), np.concatenate([curve, everything])
+    against_zero = _of_all(pair, lambda means: share(means[:m], means[:m]) - share(means[m:], means[m:]))
     return ArmSummary(
-        copies,
-        outcomes[0].case.arm,
-        name,
+        case.copies,
+        case.arm,
+        case_label(case),
         outcomes[int(curve.mean(axis=1).argmin())].case.x,
         _interval(results, curve, cross_fitted_best),
-        _difference_of_bests(results, curve, results.curve(copies, Arm("plain"))),
-        _interval(results, curve, _of_all(curve, share)),
-        _interval(results, pair, _of_all(pair, lambda means: share(means[:m]) - share(means[m:]))),
-        _interval(results, all_curves, _of_all(all_curves, share_of_all)),
+        _difference_of_bests(results, curve, plain),
+        _interval(results, curve, _of_all(curve, lambda means: share(means, means))),
+        _interval(results, pair, against_zero),
+        _interval(results, all_curves, _of_all(all_curves, lambda means: share(means[:m], means))),
         int(sum(o.diverged.sum() for o in outcomes)),
     )
 
 
+PLAIN, SINGLE, TWO, NORM = ("plain", "none"), ("reduced", "single"), ("reduced", "two-sample"), ("reduced", "norm")
+SHRINKAGE, FULL, FULL_SINGLE = ("plain", "single"), ("full", "none"), ("full", "single")
+QUESTIONS = (
+    ("the paper's pairing: same α", SINGLE, None),
+    ("of that, step size alone", PLAIN, None),
+    ("what remains at matched step size", SINGLE, PLAIN),
+    ("unbiased estimator at matched step size", TWO, PLAIN),
+    ("norm penalty at matched step size", NORM, PLAIN),
+    ("shrinkage of values at matched step size", SHRINKAGE, PLAIN),
+    ("beyond the norm penalty", SINGLE, NORM),
+    ("beyond the norm penalty, unbiased", TWO, NORM),
+    ("what the bias does", SINGLE, TWO),
+    ("full form without the term", FULL, PLAIN),
+    ("the term in the full form", FULL_SINGLE, FULL),
+)
+"""What is asked of the sweep: form and estimator of both sides; None is plain learning at the α of A."""
+
+
 def _contrasts(results: Results, copies: int) -> list[Contrast]:
     arms = results.arms(copies)
-    shared = set(results.options.lambdas) & set(results.options.control_lambdas)
 
-    def family(form: str, estimator: str, lambdas: set[float] | None = None) -> list[Outcome]:
-        chosen = [
-            a for a in arms if (a.form, a.estimator) == (form, estimator) and (lambdas is None or a.lam in lambdas)
-        ]
-        return [outcome for arm in chosen for outcome in results.outcomes(copies, arm)]
+    def lambdas(family: tuple[str, str]) -> set[float]:
+        return {arm.lam for arm in arms if (arm.form, arm.estimator) == family}
 
-    same_alpha = results.outcomes(copies, Arm("plain"), same_alpha=True)
-    plain, full = family("plain", "none"), family("full", "none")
-    single, single_shared = family("reduced", "single"), family("reduced", "single", shared)
-    two, two_shared = family("reduced", "two-sample"), family("reduced", "two-sample", shared)
-    norm, norm_shared = family("reduced", "norm"), family("reduced", "norm", shared)
-    shrink = family("plain", "single")
-    asked: list[tuple[str, str, list[Outcome], str, list[Outcome]]] = [
-        ("the paper's pairing: same α", "A, single-sample", single, SAME_ALPHA, same_alpha),
-        ("of that, step size alone", "plain, α·d", plain, SAME_ALPHA, same_alpha),
-        ("what remains at matched step size", "A, single-sample", single, "plain, α·d", plain),
-        ("unbiased estimator at matched step size", "A, two-sample", two, "plain, α·d", plain),
-        ("norm penalty at matched step size", "A, norm alone", norm, "plain, α·d", plain),
-        ("shrinkage of values at matched step size", "plain, α·d, shrinkage", shrink, "plain, α·d", plain),
-        ("beyond the norm penalty", "A, single-sample", single_shared, "A, norm alone", norm_shared),
-        ("beyond the norm penalty, unbiased", "A, two-sample", two, "A, norm alone", norm),
-        ("what the bias does", "A, single-sample", single_shared, "A, two-sample", two_shared),
-        ("full form without the term", "(θ, A), λ = 0", full, "plain, α·d", plain),
-        ("the term in the full form", "(θ, A), single-sample", family("full", "single"), "(θ, A), λ = 0", full),
-    ]
-    return [
-        _contrast(results, copies, question, (first, one), (second, other))
-        for question, first, one, second, other in asked
-        if one and other
-    ]
+    def outcomes(family: tuple[str, str], chosen: set[float]) -> list[Outcome]:
+        mine = [arm for arm in arms if (arm.form, arm.estimator) == family and arm.lam in chosen]
+        return [outcome for arm in mine for outcome in results.outcomes(copies, arm)]
+
+    found = []
+    for question, first, second in QUESTIONS:
+        chosen = lambdas(first)
+        if second is None:
+            other = results.outcomes(copies, Arm("plain"), same_alpha=True)
+        else:
+            if 0 not in lambdas(second):  # both have λ: those that both have
+                chosen &= lambdas(second)
+            other = outcomes(second, chosen if 0 not in lambdas(second) else {0.0})
+        one = outcomes(first, chosen)
+        if one and other:
+            found.append(_contrast(results, question, one, other))
+    return found
 
 
 def _costly_contrasts(results: Results, copies: int) -> list[Contrast]:
@@ -253,10 +251,8 @@ def _costly_contrasts(results: Results, copies: int) -> list[Contrast]:
                 compared.append(("the term under projection", Arm(arm.form, projected=True)))
         for question, other in compared:
             beside = found.get(Case(copies, other, case.x))
-            if beside is None:
-                continue
-            pair = (label(arm), [outcome]), (label(other), [beside])
-            contrasts.append(_contrast(results, copies, question, *pair))
+            if beside is not None:
+                contrasts.append(_contrast(results, question, [outcome], [beside]))
     return contrasts
 
 
@@ -264,15 +260,18 @@ def summarise(results: Results) -> Summary:
     """Compute the summary: every arm at its best step size, its sensitivity, and the contrasts."""
     arms, contrasts = [], []
     for copies in results.options.copies:
-        everything = np.concatenate([results.curve(copies, arm) for arm in results.arms(copies)])
-        shown = [(label(arm), results.outcomes(copies, arm)) for arm in results.arms(copies)]
-        shown.append((SAME_ALPHA, results.outcomes(copies, Arm("plain"), same_alpha=True)))
-        arms += [_summarise_arm(results, copies, name, outcomes, everything) for name, outcomes in shown]
+        curves = [results.outcomes(copies, arm) for arm in results.arms(copies)]
+        everything = np.concatenate([_steps(outcomes) for outcomes in curves])
+        curves.append(results.outcomes(copies, Arm("plain"), same_alpha=True))
+        arms += [_summarise_arm(results, outcomes, everything) for outcomes in curves]
         contrasts += _contrasts(results, copies) + _costly_contrasts(results, copies)
     return Summary(arms, contrasts)
 
 
 ARM_COLUMNS = ("copies", "d", "k", "arm", "form", "estimator", "projected", "lambda")
+CASE_COLUMNS = (*ARM_COLUMNS, "alpha_k_d")
+MEASURES = ("steps", "against_plain", "share_own", "share_against_zero", "share_overall")
+"""Intervals of an `ArmSummary`."""
 
 
 def _arm_fields(results: Results, copies: int, arm: Arm, name: str) -> list[Value]:
@@ -280,94 +279,79 @@ def _arm_fields(results: Results, copies: int, arm: Arm, name: str) -> list[Valu
     return [copies, coding.d, coding.k, name, arm.form, arm.estimator, arm.projected, arm.lam]
 
 
-def _numbers(outcome: Outcome) -> list[Value]:
-    parts = (outcome.lengths, outcome.lengths[:, :EARLY], outcome.lengths[:, -LATE:])
-    means = [part for lengths in parts for part in mean_and_error(lengths.mean(axis=1))]
-    return [*means, len(outcome.lengths), int(outcome.diverged.sum())]
-
-
 def _case_fields(results: Results, case: Case) -> list[Value]:
     return [*_arm_fields(results, case.copies, case.arm, case_label(case)), case.x]
 
 
+def _ends(*intervals: Interval) -> list[Value]:
+    return [number for i in intervals for number in (i.value, i.low, i.high)]
+
+
 def write_tables(results: Results, summary: Summary) -> None:
     """Write ``mountain_car.csv``, ``…_runs.csv``, ``…_summary.csv``, ``…_contrasts.csv`` and ``…_features.csv``."""
-    folder = results.options.out
-    rows: list[list[Value]] = []
-    for outcome in [*results.swept, *results.costly]:
-        case = outcome.case
+    folder, outcomes = results.options.out, [*results.swept, *results.costly]
+    most = max(len(o.lengths) for o in outcomes)
+    cells: list[list[Value]] = []
+    runs: list[list[Value]] = []
+    for outcome in outcomes:
+        case, fields = outcome.case, _case_fields(results, outcome.case)
         coding = results.options.coding(case.copies)
+        spans = (outcome.lengths, outcome.lengths[:, :EARLY], outcome.lengths[:, -LATE:])
+        means = [part for lengths in spans for part in mean_and_error(lengths.mean(axis=1))]
         alpha = case.arm.alpha(case.x / (coding.k * coding.d), coding.d)
-        rows.append([*_case_fields(results, case), alpha, *_numbers(outcome)])
-    spans = [f"{span}_{part}" for span in ("steps", "early", "late") for part in ("mean", "se")]
-    write_csv(folder / "mountain_car.csv", (*ARM_COLUMNS, "alpha_k_d", "alpha", *spans, "runs", "diverged"), rows)
-
-    most = max(len(o.lengths) for o in (*results.swept, *results.costly))
-    rows = []
-    for outcome in [*results.swept, *results.costly]:
-        for span, lengths in (("all", outcome.lengths), ("late", outcome.lengths[:, -LATE:])):
+        cells.append([*fields, alpha, *means, len(outcome.lengths), int(outcome.diverged.sum())])
+        for span, lengths in (("all", spans[0]), ("late", spans[2])):
             totals = [int(total) for total in lengths.sum(axis=1)]
-            rows.append([*_case_fields(results, outcome.case), span, *totals, *[""] * (most - len(totals))])
-    write_csv(folder / "mountain_car_runs.csv", (*ARM_COLUMNS, "alpha_k_d", "span", *map(str, range(most))), rows)
+            runs.append([*fields, span, *totals, *[""] * (most - len(totals))])
+    columns = [f"{span}_{part}" for span in ("steps", "early", "late") for part in ("mean", "se")]
+    write_csv(folder / "mountain_car.csv", (*CASE_COLUMNS, "alpha", *columns, "runs", "diverged"), cells)
+    write_csv(folder / "mountain_car_runs.csv", (*CASE_COLUMNS, "span", *map(str, range(most))), runs)
 
-    rows = []
-    for one in summary.arms:
-        intervals = (one.steps, one.against_plain, one.share_own, one.share_against_zero, one.share_overall)
-        numbers = [number for i in intervals for number in (i.value, i.low, i.high)]
-        rows.append([*_arm_fields(results, one.copies, one.arm, one.label), one.best_x, *numbers, one.diverged])
-    measures = ("steps", "against_plain", "share_own", "share_against_zero", "share_overall")
-    columns = [f"{measure}{part}" for measure in measures for part in ("", "_low", "_high")]
+    rows = [
+        [
+            *_arm_fields(results, one.copies, one.arm, one.label),
+            one.best_x,
+            *_ends(*(getattr(one, measure) for measure in MEASURES)),
+            one.diverged,
+        ]
+        for one in summary.arms
+    ]
+    columns = [f"{measure}{part}" for measure in MEASURES for part in ("", "_low", "_high")]
     write_csv(folder / "mountain_car_summary.csv", (*ARM_COLUMNS, "best_alpha_k_d", *columns, "diverged"), rows)
 
-    write_csv(
-        folder / "mountain_car_contrasts.csv",
-        (
-            *("copies", "question", "first", "second"),
-            *("difference", "low", "high", "ratio", "ratio_low", "ratio_high", "late", "late_low", "late_high", "runs"),
-        ),
-        (
-            [
-                *(c.copies, c.question, c.first, c.second),
-                *(c.difference.value, c.difference.low, c.difference.high),
-                *(c.ratio.value, c.ratio.low, c.ratio.high, c.late.value, c.late.low, c.late.high, c.runs),
-            ]
-            for c in summary.contrasts
-        ),
-    )
-    write_csv(
-        folder / "mountain_car_features.csv",
-        ("copies", "d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited"),
-        ([f.copies, f.d, f.k, f.uniform, f.visited] for f in results.features),
-    )
+    columns = ["copies", "question", "first", "second", "difference", "low", "high"]
+    columns += ["ratio", "ratio_low", "ratio_high", "late", "late_low", "late_high", "runs"]
+    rows = [
+        [c.copies, c.question, c.first, c.second, *_ends(c.difference, c.ratio, c.late), c.runs]
+        for c in summary.contrasts
+    ]
+    write_csv(folder / "mountain_car_contrasts.csv", columns, rows)
+    columns = ["copies", "d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited"]
+    rows = [[f.copies, f.d, f.k, f.uniform, f.visited] for f in results.features]
+    write_csv(folder / "mountain_car_features.csv", columns, rows)
+
+
+def feature_set_name(copies: int) -> str:
+    """What a feature set is called."""
+    return {0: "no copies", 1: "1 copy of every feature"}.get(copies, f"{copies} copies of every feature")
 
 
 def _arms_text(results: Results, arms: list[ArmSummary]) -> str:
     """Table of the arms at their best; one step size has no range, so no shares of it."""
-    header = ["arm", "λ", "best α·k·d", "steps", "minus plain, α·d"]
-    ranged = len(results.options.step_sizes) > 1
-    if ranged:
-        header += ["share ≤ 110 % of own best", "minus λ = 0", "of best of all"]
-    rows = []
-    for one in arms:
-        row = [one.label, f"{one.arm.lam:g}", f"{one.best_x:.3g}", str(one.steps), str(one.against_plain)]
-        if ranged:
-            row += [str(one.share_own), str(one.share_against_zero), str(one.share_overall)]
-        rows.append([*row, str(one.diverged)])
-    return text_table([*header, "diverged"], rows, keys=2)
-
-
-def _costly_text(outcomes: list[Outcome]) -> str:
+    header = ["steps", "minus plain, α·d", "share ≤ 110 % of own best", "minus λ = 0", "of best of all"]
+    if len(results.options.step_sizes) == 1:
+        header = header[:2]
     rows = [
         [
-            label(o.case.arm),
-            f"{o.case.arm.lam:g}",
-            f"{o.case.x:g}",
-            plus_minus(*mean_and_error(o.steps)),
-            str(int(o.diverged.sum())),
+            one.label,
+            f"{one.arm.lam:g}",
+            f"{one.best_x:.3g}",
+            *(str(getattr(one, measure)) for measure in MEASURES[: len(header)]),
+            str(one.diverged),
         ]
-        for o in outcomes
+        for one in arms
     ]
-    return text_table(["arm", "λ", "α·k·d", "steps", "diverged"], rows)
+    return text_table(["arm", "λ", "best α·k·d", *header, "diverged"], rows, keys=2)
 
 
 def report(results: Results, summary: Summary) -> str:
@@ -375,9 +359,9 @@ def report(results: Results, summary: Summary) -> str:
     parts = []
     for features in results.features:
         copies = features.copies
-        name = FEATURE_SETS.get(copies, f"{copies} copies of every feature")
+        name = feature_set_name(copies)
         parts.append(
-            f"{name}: d = {features.d}, k = {features.k}; "
+            f"{name[0].upper()}{name[1:]}: d = {features.d}, k = {features.k}; "
             f"mean |correlation| {features.uniform:.4f} over all states, {features.visited:.4f} over visited ones\n"
             f"Steps per episode, mean of {results.options.episodes} episodes × {results.options.runs} runs, "
             "with 95 % intervals;\nthe best step size is chosen on half of the runs and judged on the other half"
@@ -385,8 +369,12 @@ def report(results: Results, summary: Summary) -> str:
         parts.append(_arms_text(results, [one for one in summary.arms if one.copies == copies]))
         costly = [o for o in results.costly if o.case.copies == copies]
         if costly:
+            rows = []
+            for o in costly:
+                lam, x, steps = f"{o.case.arm.lam:g}", f"{o.case.x:g}", plus_minus(*mean_and_error(o.steps))
+                rows.append([label(o.case.arm), lam, x, steps, str(int(o.diverged.sum()))])
             heading = f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
-            parts.append(heading + _costly_text(costly))
+            parts.append(heading + text_table(["arm", "λ", "α·k·d", "steps", "diverged"], rows))
         rows = [
             [c.question, c.first, c.second, str(c.difference), str(c.ratio), str(c.late), str(c.runs)]
             for c in summary.contrasts
