@@ -19,7 +19,6 @@ import numpy as np
 from benchmarks.command_line import Parser, new_file
 from gramian.core.compiled import kernel
 from gramian.core.files import output_folder, replace_text
-from gramian.linear.arms import Arm
 from gramian.linear.car import ACTIONS
 from gramian.linear.kernels import (
     FULL,
@@ -35,6 +34,7 @@ from gramian.linear.kernels import (
     learn,
     transform,
 )
+from gramian.linear.learner import Arm
 from gramian.linear.mountain_car import Case, MountainCar, simulate
 
 WIDTHS = (256, 512, 1024, 2048, 4096, 8192)

@@ -46,7 +46,7 @@ def test_loaded_kernels_round_like_compiled_ones(tmp_path):
     # A run on the edge of stability: one rounding more or less, and its episodes have other lengths.
     program = """
 import numpy as np
-from gramian.linear.arms import Arm
+from gramian.linear.learner import Arm
 from gramian.linear.mountain_car import Case, MountainCar, simulate
 options, stop = MountainCar(quick=True).quickened(), np.zeros(1, dtype=bool)
 case = Case(0, Arm("plain", "single", 0.1), 0.9)

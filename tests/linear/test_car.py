@@ -4,7 +4,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from gramian.linear.arms import Arm
 from gramian.linear.car import (
     ACTIONS,
     DIVERGED,
@@ -19,6 +18,7 @@ from gramian.linear.car import (
 )
 from gramian.linear.features import TileCoding
 from gramian.linear.kernels import Weights
+from gramian.linear.learner import Arm
 from tests.linear.oracle import DenseLearner
 
 

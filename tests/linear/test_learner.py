@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from gramian.core.errors import UserError
-from gramian.linear.arms import Arm, initial_transform
-from gramian.linear.learner import Learner
+from gramian.linear.learner import Arm, Learner, initial_transform
 from tests.linear.oracle import DenseLearner
 
 LAM = 0.05

@@ -5,7 +5,7 @@ import pytest
 
 from gramian.cli import main
 from gramian.cli.linear import mountain_car_command as mountain_car
-from gramian.linear.arms import Arm
+from gramian.linear.learner import Arm
 from gramian.linear.mountain_car import (
     Case,
     MountainCar,

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.linear.arms import initial_transform
 from gramian.linear.kernels import add_rank_one_projected, polar_2x2
+from gramian.linear.learner import initial_transform
 from tests.linear.oracle import polar
 
 entries = st.floats(-10, 10)

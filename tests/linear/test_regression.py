@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gramian.cli import main
-from gramian.linear.arms import ESTIMATORS, Arm, initial_transform
+from gramian.linear.learner import ESTIMATORS, Arm, initial_transform
 from gramian.linear.least_squares import ERROR_CAP, regression_block
 from gramian.linear.regression import (
     MATCHED,

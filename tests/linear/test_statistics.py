@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramian.linear.statistics import bootstrap_interval, cross_fitted_best, halves, mean_and_error, share_within
+from gramian.core.statistics import cross_fitted_best, half_bootstrap, halves, mean_and_error, share_within
 
 
 def test_mean_and_error_of_a_hand_example():
@@ -18,16 +18,14 @@ def test_one_value_has_no_standard_error():
 
 def test_the_interval_is_as_wide_as_the_normal_one():
     samples = np.random.default_rng(0).standard_normal(400)
-    low, high = bootstrap_interval(samples, lambda first, second: (first + second) / 2, seed=1)
+    low, high = half_bootstrap(samples, lambda first, second: (first + second) / 2, seed=1)
     assert high - low == pytest.approx(2 * 1.96 * samples.std() / 20, rel=0.08)
 
 
 def test_rows_are_resampled_together_so_that_paired_noise_cancels():
     noise = np.random.default_rng(0).standard_normal(50)
     samples = np.stack([noise + 1, noise])
-    low, high = bootstrap_interval(
-        samples, lambda first, second: (first + second)[0] / 2 - (first + second)[1] / 2, seed=1
-    )
+    low, high = half_bootstrap(samples, lambda first, second: (first + second)[0] / 2 - (first + second)[1] / 2, seed=1)
     assert (low, high) == pytest.approx((1.0, 1.0))
 
 

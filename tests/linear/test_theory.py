@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramian.cli import main
-from gramian.linear.arms import Arm
 from gramian.linear.kernels import SINGLE, TWO_SAMPLE
-from gramian.linear.learner import Learner
+from gramian.linear.learner import Arm, Learner
 from gramian.linear.mdp import evaluate_reduced, offdiag, random_process
 from gramian.linear.theory import (
     Theory,

@@ -1,14 +1,17 @@
-"""CSV tables that are read whole or not at all."""
+"""CSV tables: read whole or not at all, and written as the same bytes for the same numbers."""
 
 import csv
 import io
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from gramian.core.errors import UserError
+from gramian.core.files import replace_text
 from gramian.core.progress import counted
 
 Row = dict[str, str]
+Value = str | int | float | bool
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -99,3 +102,31 @@ def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 def _damaged(path: Path, line: int, how: str) -> UserError:
     return UserError(f"line {line} of the table '{path}' {how}; the table is damaged: make it again")
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
+    r"""CSV with ``header``; numbers to 10 significant digits, NaN as an empty field.
+
+    Examples
+    --------
+    >>> csv_text(["arm", "mean"], [["plain", 1 / 3], ["A, λ = 0", float("nan")]])
+    'arm,mean\nplain,0.3333333333\n"A, λ = 0",\n'
+    """
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([_field(value) for value in row] for row in rows)
+    return stream.getvalue()
+
+
+def _field(value: Value) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return "" if math.isnan(value) else f"{value:.10g}"
+    return str(value)
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
+    """Write ``csv_text`` to ``path``, whole or not at all."""
+    replace_text(path, csv_text(header, rows))

@@ -5,8 +5,7 @@ sparse features. The experiments run whole sweeps inside compiled kernels: see `
 `gramian.linear.mountain_car` and `gramian.linear.theory`.
 """
 
-from gramian.linear.arms import Arm
 from gramian.linear.features import TileCoding
-from gramian.linear.learner import Learner
+from gramian.linear.learner import Arm, Learner
 
 __all__ = ["Arm", "Learner", "TileCoding"]

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.linear.arms import Arm
+from gramian.core.csv_tables import Value, write_csv
+from gramian.core.statistics import cross_fitted_best, half_bootstrap, halves, mean_and_error, share_within
+from gramian.core.text import plus_minus, text_table, three_digits
 from gramian.linear.kernels import Floats
+from gramian.linear.learner import Arm
 from gramian.linear.mountain_car import EARLY, LATE, Case, Outcome, Results
-from gramian.linear.statistics import bootstrap_interval, cross_fitted_best, halves, mean_and_error, share_within
-from gramian.linear.tables import Value, plus_minus, text_table, three_digits, write_csv
 
 WITHIN = 1.1
 """A step size does well where the mean steps are at most this many times the best."""
@@ -100,7 +101,7 @@ def case_label(case: Case) -> str:
 
 def _interval(results: Results, samples: Floats, statistic: Callable[[Floats, Floats], Floats]) -> Interval:
     """Value and interval of a statistic of the means over each half of the runs of ``samples`` [rows, runs]."""
-    low, high = bootstrap_interval(samples, statistic, seed=results.options.seed)
+    low, high = half_bootstrap(samples, statistic, seed=results.options.seed)
     first, second = (half.mean(axis=-1, keepdims=True) for half in halves(samples))
     return Interval(float(statistic(first, second)[0]), low, high)
 

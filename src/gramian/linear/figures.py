@@ -14,11 +14,11 @@ from matplotlib.axes import Axes
 from PIL import Image
 
 from gramian.core.files import replacing
+from gramian.core.statistics import mean_and_error
 from gramian.linear import mountain_car, regression
-from gramian.linear.arms import Arm
 from gramian.linear.contrasts import ArmSummary, Interval, Summary, feature_set_name, label
 from gramian.linear.kernels import Floats
-from gramian.linear.statistics import mean_and_error
+from gramian.linear.learner import Arm
 
 STYLES: list[dict[str, Any]] = [
     {"color": "black", "linestyle": "-"},

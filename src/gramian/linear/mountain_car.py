@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.errors import UserError, unknown
-from gramian.linear.arms import ESTIMATORS, Arm, check_lambdas, initial_transform
+from gramian.core.statistics import halves
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
 from gramian.linear.features import TileCoding, mean_absolute_correlation
 from gramian.linear.kernels import Floats, Weights
-from gramian.linear.statistics import halves
+from gramian.linear.learner import ESTIMATORS, Arm, check_lambdas, initial_transform
 from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
 
 GAMMA = 1.0

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.csv_tables import Value, write_csv
 from gramian.core.errors import UserError
-from gramian.linear.arms import Arm, check_alpha, check_lambdas, initial_transform
+from gramian.core.statistics import mean_and_error
+from gramian.core.text import plus_minus, text_table, three_digits
 from gramian.linear.kernels import Floats, Integers
+from gramian.linear.learner import Arm, check_alpha, check_lambdas, initial_transform
 from gramian.linear.least_squares import regression_block
-from gramian.linear.statistics import mean_and_error
 from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
-from gramian.linear.tables import Value, plus_minus, text_table, three_digits, write_csv
 
 BEST = (1.0, 2.0)
 """w*: the labels are y = x₁ + 2x₂."""

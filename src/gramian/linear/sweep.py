@@ -17,7 +17,7 @@ from gramian.core.errors import UserError, unknown
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.host_memory import available_host_bytes
 from gramian.core.progress import Progress
-from gramian.linear.arms import BETA, INITIALISATIONS, check_beta
+from gramian.linear.learner import BETA, INITIALISATIONS, check_beta
 
 Arrays = dict[str, NDArray[Any]]
 Job = Callable[[NDArray[np.bool_]], Arrays]

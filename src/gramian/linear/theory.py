@@ -13,12 +13,12 @@ import scipy.linalg
 import scipy.optimize
 import scipy.stats
 
+from gramian.core.csv_tables import write_csv
 from gramian.core.errors import UserError
-from gramian.linear.arms import ESTIMATORS, check_lambda, initial_transform
+from gramian.core.statistics import mean_and_error
 from gramian.linear.kernels import Floats, add_rank_one_projected
+from gramian.linear.learner import ESTIMATORS, check_lambda, initial_transform
 from gramian.linear.mdp import NORM_CAP, RewardProcess, evaluate_reduced, offdiag, random_process
-from gramian.linear.statistics import mean_and_error
-from gramian.linear.tables import write_csv
 
 CONFIDENCE = 0.9999
 """Of the tests on the mean of the noise: several are made on every process."""

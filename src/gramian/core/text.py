@@ -1,44 +1,10 @@
-"""Tidy tables as CSV, the same bytes for the same numbers, and as text for the terminal."""
+"""Tables and numbers as plain text for the terminal."""
 
-import csv
-import io
 import math
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from gramian.core.files import replace_text
-
-Value = str | int | float | bool
 WIDTH = 80
 """Columns of a terminal."""
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
-    r"""CSV with ``header``; numbers to 10 significant digits, NaN as an empty field.
-
-    Examples
-    --------
-    >>> csv_text(["arm", "mean"], [["plain", 1 / 3], ["A, λ = 0", float("nan")]])
-    'arm,mean\nplain,0.3333333333\n"A, λ = 0",\n'
-    """
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows([_field(value) for value in row] for row in rows)
-    return stream.getvalue()
-
-
-def _field(value: Value) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return "" if math.isnan(value) else f"{value:.10g}"
-    return str(value)
-
-
-def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
-    """Write ``csv_text`` to ``path``, whole or not at all."""
-    replace_text(path, csv_text(header, rows))
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]], keys: int = 1) -> str:
