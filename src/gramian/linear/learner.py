@@ -97,7 +97,13 @@ class Arm:
         return transform_alpha * d if self.form == "plain" else transform_alpha
 
     def rule(self, alpha: float, beta: float = BETA) -> Rule:
-        """The arm for the kernels, with α of its own update and the rate β of a running second moment."""
+        """The arm for the kernels, with α of its own update and the rate β of a running second moment.
+
+        Examples
+        --------
+        >>> Arm("full").rule(0.1).alpha
+        0.1
+        """
         return Rule(FORMS[self.form], ESTIMATORS[self.estimator], self.projected, alpha, self.lam, beta)
 
 
