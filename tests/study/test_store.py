@@ -6,8 +6,7 @@ import polars as pl
 import pytest
 
 from gramian.core.errors import UserError
-from gramian.core.games import GAMES
-from gramian.study.names import game_name
+from gramian.core.games import GAMES, game_name
 from gramian.study.parts import in_no_part
 from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_planned, read_study, write_import
 

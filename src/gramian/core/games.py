@@ -62,16 +62,30 @@ GAMES: dict[str, Game] = {
 }
 """Every game by its name."""
 
+_VERSION = re.compile(r"(-ram)?(NoFrameskip|Deterministic)?-v\d+$")
+_ATARI_ID = re.compile(r"^ALE/|(NoFrameskip|Deterministic)-v\d+$")
 
-def _key(name: str) -> str:
-    return re.sub(r"[_\s-]", "", name).lower()
+
+def key(name: str) -> str:
+    """What all spellings of a game's name have in common: the paper's, ALE's and Gymnasium's ids.
+
+    Examples
+    --------
+    >>> {key(name) for name in ("UpNDown", "up_n_down", "ALE/UpNDown-v5", "UpNDownNoFrameskip-v4")}
+    {'upndown'}
+    """
+    return re.sub(r"[_\s/-]", "", _VERSION.sub("", name.removeprefix("ALE/"))).lower()
 
 
-_BY_KEY = {_key(name): game for name, game in GAMES.items()}
+_BY_KEY = {key(name): game for name, game in GAMES.items()}
+
+
+def _known(name: str) -> Game | None:
+    return None if name == "CartPole-v0" else _BY_KEY.get(key(name))  # CartPole-v0 is another task
 
 
 def find_game(name: str) -> Game:
-    """Find a game by the paper's name, ALE's, ``minatar/<game>`` or ``cartpole``, in any case.
+    """Find a game by the paper's name, ALE's, Gymnasium's id, ``minatar/<game>`` or ``cartpole``, in any case.
 
     Raises
     ------
@@ -85,7 +99,33 @@ def find_game(name: str) -> Game:
     >>> find_game("minatar/breakout")
     Game(kind='minatar', id='breakout', name='minatar/breakout', title='MinAtar Breakout')
     """
-    try:
-        return _BY_KEY[_key(name)]
-    except KeyError:
-        raise unknown("game", name, GAMES) from None
+    if (game := _known(name)) is None:
+        raise unknown("game", name, GAMES)
+    return game
+
+
+def game_name(name: str) -> str:
+    """The package's name of a game. An unknown one keeps its name; Atari's without prefix and version.
+
+    The version of an Atari game (sticky actions, frame skip) is a setting of its runs, not part of the name.
+
+    Examples
+    --------
+    >>> game_name("MinAtar/Breakout-v1"), game_name("CartPole-v1"), game_name("ALE/Skiing-v5"), game_name("their game")
+    ('minatar/breakout', 'cartpole', 'Skiing', 'their game')
+    """
+    if (game := _known(name)) is not None:
+        return game.name
+    return _VERSION.sub("", name.removeprefix("ALE/")) if _ATARI_ID.search(name) else name
+
+
+def title(name: str) -> str:
+    """A game's name in tables and figures; an unknown one as it is.
+
+    Examples
+    --------
+    >>> title("space_invaders"), title("minatar/space_invaders"), title("cartpole"), title("their game")
+    ('SpaceInvaders', 'MinAtar SpaceInvaders', 'CartPole', 'their game')
+    """
+    game = _known(name)
+    return name if game is None else game.title

@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from gramian.core.games import key as key
+from gramian.core.games import title as title
 from gramian.core.statistics import Array
-from gramian.core.titles import key as key
-from gramian.core.titles import title as title
 
 HumanTable = Literal["atari-57", "nature"]
 

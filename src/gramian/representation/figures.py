@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramian.core.arms import CONTROL, Style, arm_styles, kind_of, order_arms
 from gramian.core.files import output_folder, replacing
-from gramian.core.titles import title
+from gramian.core.games import title
 from gramian.representation import series
 from gramian.representation.dynamics import DYNAMICS, HELD_OUT
 from gramian.representation.seeds import means

@@ -9,7 +9,7 @@ from typing import Any
 
 from gramian.core.errors import UserError
 from gramian.core.files import plan_paths
-from gramian.study.names import game_name
+from gramian.core.games import game_name
 
 PART = "# This folder holds a part of it: "
 """How the ``study.toml`` of a part begins; the options that make the part follow."""

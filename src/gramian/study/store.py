@@ -17,8 +17,8 @@ from gramian.core.arms import arm_label
 from gramian.core.csv_tables import read_numbers
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, files_below, output_folder, plan_paths, replace_text, replacing
+from gramian.core.games import game_name
 from gramian.study.heads import check_exports
-from gramian.study.names import game_name
 from gramian.study.packed import Packed
 from gramian.study.parts import Cell, in_no_part, planned_cells, read_json
 from gramian.study.rule import WINDOW_EPISODES
@@ -127,7 +127,7 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
     ----------
     path
         A CSV file with a header. Other columns are left aside. A game that the package knows gets the package's name,
-        however it is spelled: see `gramian.study.names.game_name`.
+        however it is spelled: see `gramian.core.games.game_name`.
     rows
         What a row is. ``episodes``: a training episode that ended at ``frames``; the score of a run is the mean of the
         last 100. ``points``: a point of a learning curve, a mean already; the score is the last one.
