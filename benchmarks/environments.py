@@ -3,11 +3,10 @@
 The bare vector environment starts its games by itself, without a seed, so that its episodes depend on those before
 them and cannot be played again. The ratio says what episodes that are a function of their seeds cost.
 
-With ``--patience-us`` the package's environments also play with processes that stay awake for so long when they wait,
-with ``--compiled`` their frames are made by a compiled kernel, and with ``--here`` they play without processes, with
-such frames where both are wanted; the ratio after such a column, least and most in brackets, says what it brings.
+With ``--patience-us`` the package's environments also play with processes that spin for so long when they wait, and
+with ``--here`` without processes; the ratio after such a column, least and most in brackets, says what it brings.
 
-    python -m benchmarks.environments --count 12 --steps 2000 --rounds 3 [--patience-us 2000] [--compiled] [--here]
+    python -m benchmarks.environments --count 12 --steps 2000 --rounds 3 [--patience-us 2000] [--here]
 """
 
 import time
@@ -63,18 +62,15 @@ def main() -> None:
     parser.add_argument("--steps", type=whole(1, 100_000), default=2000, help="steps of each")
     parser.add_argument("--rounds", type=whole(1, 1000), default=3, help="repetitions, of which the median is printed")
     parser.add_argument(
-        "--patience-us", type=whole(0, 1_000_000), default=0, help="microseconds that Atari's processes stay awake"
+        "--patience-us", type=whole(0, 1_000_000), default=0, help="microseconds that Atari's processes spin"
     )
-    parser.add_argument("--compiled", action="store_true", help="also with compiled frames")
     parser.add_argument("--here", action="store_true", help="also without processes")
     options = parser.parse_args()
     others: dict[str, dict[str, Any]] = {}
     if options.patience_us:
-        others["awake"] = {"patience_s": options.patience_us / 1e6}
-    if options.compiled:
-        others["compiled"] = {"compiled": True}
+        others["awake"] = {"spin_s": options.patience_us / 1e6}
     if options.here:
-        others["here"] = {"here": True, "compiled": options.compiled}
+        others["here"] = {"here": True}
     columns = "".join(f"{name:>10}{'ratio':>20}" for name in others)
     print(f"{'game':24}{'bare':>10}{'gramian':>10}{'ratio':>8}{columns}")
     for name in ("breakout", "seaquest", "pong"):

@@ -20,7 +20,7 @@ from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.games import find_game
 from gramian.core.progress import counted, duration
-from gramian.deep.envs.population import make_engine
+from gramian.deep.envs import make_games
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.config import load_preset
 from gramian.deep.training.memory import available_bytes
@@ -61,7 +61,7 @@ def lacking(work: Workload, core_count: int) -> str:
     """What the machine does not have for this workload; empty where it has all."""
     if core_count > cores():
         return f"there {'is' if cores() == 1 else 'are'} {counted(cores(), 'core')}"
-    engine = make_engine(find_game(work.game), 1, work.settings.environment)
+    engine = make_games(find_game(work.game), 1, work.settings.environment)
     try:
         needed = bytes_needed(engine.observation, work.runs, work.envs_per_run, work.capacity)
     finally:

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.command_line import Parser, whole
 from gramian.core.games import MINATAR_IDS
-from gramian.deep.envs.minatar import MinAtarEngine
+from gramian.deep.envs.minatar import MinAtarGames
 from gramian.deep.envs.options import MinAtarOptions
 
 OPTIONS = MinAtarOptions()
@@ -20,7 +20,7 @@ OPTIONS = MinAtarOptions()
 
 def compile_seconds(game: str) -> float:
     """Seconds of the first start of a game in this process."""
-    engine = MinAtarEngine(game, 1, OPTIONS)
+    engine = MinAtarGames(game, 1, OPTIONS)
     begin = time.perf_counter()
     engine.start(np.arange(1), np.zeros(1, np.int64))
     return time.perf_counter() - begin
@@ -28,7 +28,7 @@ def compile_seconds(game: str) -> float:
 
 def ours(game: str, count: int, steps: int) -> float:
     """Microseconds an environment step of ``count`` environments of the package gramian."""
-    engine = MinAtarEngine(game, count, OPTIONS)
+    engine = MinAtarGames(game, count, OPTIONS)
     actions = np.random.default_rng(0).integers(0, 6, (steps, count))
     episodes = np.arange(count)
     engine.start(np.arange(count), episodes)

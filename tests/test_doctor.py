@@ -13,7 +13,7 @@ import torch
 
 from gramian import doctor
 from gramian.cli import main
-from gramian.deep.envs.minatar import MinAtarEngine
+from gramian.deep.envs.minatar import MinAtarGames
 from gramian.deep.training import memory
 from gramian.doctor import CHECKS, EXTRAS, Finding, line
 
@@ -161,7 +161,7 @@ def test_games_that_do_not_load(monkeypatch, tmp_path, without):
 
 
 def test_minatar_that_does_not_play(monkeypatch, without, capsys):
-    monkeypatch.setattr(MinAtarEngine, "start", broken)
+    monkeypatch.setattr(MinAtarGames, "start", broken)
     monkeypatch.setattr(doctor, "CHECKS", {"minatar": doctor.check_minatar})
     assert main(["doctor"]) == 1
     assert capsys.readouterr().out.startswith("wrong  minatar        OSError: libcudart.so")

@@ -176,11 +176,11 @@ def check_minatar() -> Finding:
     import numpy as np
 
     from gramian.core.games import MINATAR_IDS
-    from gramian.deep.envs.minatar import MinAtarEngine
+    from gramian.deep.envs.minatar import MinAtarGames
     from gramian.deep.envs.options import MinAtarOptions
 
     for game in MINATAR_IDS:
-        engine = MinAtarEngine(game, 1, MinAtarOptions())
+        engine = MinAtarGames(game, 1, MinAtarOptions())
         engine.start(np.arange(1), np.zeros(1, np.int64))
         engine.send(np.zeros(1, np.int64))
         engine.recv()

@@ -1,3 +1,4 @@
+import ast
 import os
 import random
 import signal
@@ -17,12 +18,20 @@ from ale_py import roms
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 
-from gramian.core.errors import UserError
+from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import PAPER_TITLES, find_game
 from gramian.deep.agent.streams import Stream, bits
-from gramian.deep.envs import AtariOptions, EnvironmentOptions, Environments, atari, emulator
+from gramian.deep.envs import AtariOptions, EnvironmentOptions, Environments, emulator
+from gramian.deep.envs.atari import AtariGames
 from gramian.deep.envs.observations import FrameStack
-from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
+from tests.deep.environment_checks import (
+    assert_same,
+    check_independence,
+    check_restore,
+    play,
+    random_actions,
+    snapshot,
+)
 
 gymnasium.register_envs(ale_py)
 OPEN: list[Environments] = []
@@ -292,11 +301,10 @@ def test_the_number_of_threads_does_not_matter():
         np.testing.assert_array_equal(mine["frames"], theirs["frames"])
 
 
-@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("title", PAPER_TITLES)
-def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played_before(title, compiled):
+def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played_before(title):
     game = find_game(title).id
-    console, frame = emulator.Console(game, compiled=compiled), np.zeros((84, 84), np.uint8)
+    console, frame = emulator.Console(game), np.zeros((84, 84), np.uint8)
     vector = AtariVectorEnv(
         game, 1, stack_num=1, noop_max=0, use_fire_reset=False, reward_clipping=False, repeat_action_probability=0.0
     )
@@ -347,9 +355,8 @@ def random_screens(count):
     return pairs
 
 
-@pytest.mark.parametrize("kind", [emulator.GreyPicture, emulator.CompiledPicture])
-def test_frames_shrink_as_opencv_shrinks_them(kind):
-    picture, frame = kind(), np.zeros((84, 84), np.uint8)
+def test_frames_shrink_as_opencv_shrinks_them():
+    picture, frame = emulator.GreyPicture(), np.zeros((84, 84), np.uint8)
     for pair in random_screens(24):
         picture.screens[:] = pair
         picture.show(frame)
@@ -378,58 +385,95 @@ def test_a_frame_is_the_brighter_of_the_last_two_screens_of_its_skip_or_the_last
     np.testing.assert_array_equal(frame, first)
 
 
-@pytest.mark.parametrize("here", [False, True])
-def test_compiled_frames_are_the_same_frames(monkeypatch, here):
-    games, seeds = [find_game("seaquest"), find_game("breakout")], [3, 4]
-    histories, told = [], []
-    started = atari._start
-    monkeypatch.setattr(atari, "_start", lambda *given: told.append(given[4]["compiled"]) or started(*given))
-    for options in ({}, {"here": here, "compiled": True}):
-        environments = Environments(games, seeds, 2, threads=2, **options)
-        if options and here:
-            consoles = [
-                console for group in environments._groups for console in group.engine._players._consoles.values()
-            ]
-            assert {type(console._picture) for console in consoles} == {emulator.CompiledPicture}
-        histories.append(play(environments, random_actions(environments, 150)))
-        environments.close()
-    for mine, theirs in zip(*histories, strict=True):
-        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
-    assert told == [False, False] + ([] if here else [True, True])
-
-
-def test_frames_are_compiled_where_that_is_wanted_and_numba_is_there(monkeypatch):
-    assert isinstance(emulator.grey_picture(compiled=True), emulator.CompiledPicture)
-    assert isinstance(emulator.grey_picture(compiled=False), emulator.GreyPicture)
-    monkeypatch.setitem(sys.modules, "gramian.deep.envs.pictures", None)
-    assert isinstance(emulator.grey_picture(compiled=True), emulator.GreyPicture)
-
-
-def test_a_process_that_compiles_frames_needs_neither_torch_nor_the_rest_of_the_package():
-    program = f"""
-import runpy, sys
-emulator = runpy.run_path({emulator.__file__!r})
-picture = emulator["grey_picture"](compiled=True)
-print(type(picture).__name__, sorted(name for name in sys.modules if name.startswith(("torch", "gramian."))))
-"""
+def test_an_emulator_s_process_needs_neither_torch_nor_the_rest_of_the_package():
+    program = f"import runpy, sys; runpy.run_path({emulator.__file__!r}); print(sorted(sys.modules))"
     out = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True).stdout
-    needed = ["compiled", "deep", "deep.kernels", "deep.kernels.pictures", "machine_code"]
-    assert out.split(maxsplit=1) == ["CompiledPicture", str([f"gramian.{name}" for name in needed]) + "\n"]
+    assert not {"torch", "numba", "gramian"} & {name.split(".")[0] for name in ast.literal_eval(out)}
 
 
-@pytest.mark.parametrize("patience_s", [0.0, 0.002, 60.0])
-def test_an_emulator_ends_when_whoever_gives_the_orders_is_killed(tmp_path, patience_s):
+def two_games(**way):
+    """A population of two games, as told."""
+    options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
+    OPEN.append(Environments([find_game("breakout"), find_game("pong")], [3, 4], 2, options, threads=2, **way))
+    return OPEN[-1]
+
+
+@pytest.mark.parametrize("way", [{"spin_s": 0.002}, {"here": True}, {"parts": 2, "spin_s": 1e-9}])
+def test_the_games_are_the_same_however_they_are_played(way):
+    plain, other = two_games(), two_games(**way)
+    histories = []
+    for environments in (plain, other):
+        first = snapshot(environments.reset())
+        histories.append([first, *play(environments, random_actions(environments, 250))])
+    assert any(step["started"].any() for step in histories[0][1:])
+    assert_same(*histories)
+
+
+def test_what_is_played_here_starts_no_process_and_goes_on_where_it_was_saved(monkeypatch):
+    monkeypatch.setattr(subprocess, "Popen", None)
+    check_restore(lambda: two_games(parts=2, here=True), before=40, after=30)
+
+
+@pytest.mark.parametrize("processes", [0, 1])
+def test_no_order_is_carried_out_twice(processes):
+    games = AtariGames("pong", 1, AtariOptions(), processes)
+    games.start(np.arange(1), np.arange(1))
+    with pytest.raises(RuntimeError, match="have no order"):
+        games.recv()
+    games.close()
+
+
+@pytest.mark.parametrize("spin_s", [-0.001, float("nan"), float("inf")])
+def test_a_time_to_spin_that_is_none_is_refused(spin_s):
+    with pytest.raises(UserError, match=f"spin_s = {spin_s} is no time to wait; give a finite number"):
+        Environments([find_game("cartpole")], [0], spin_s=spin_s)
+
+
+SPINS = [0.0, 1e-9, 60.0]
+"""Never, over at once, and longer than any wait."""
+
+
+@pytest.mark.parametrize("spin_s", SPINS)
+def test_a_byte_that_comes_late_and_the_end_of_a_pipe_are_noticed(spin_s):
+    out, into = os.pipe()
+    for work, expected in ((lambda: os.write(into, b"ab"), b"a"), (lambda: None, b"b"), (lambda: os.close(into), b"")):
+        later = threading.Timer(0.05, work)
+        later.start()
+        assert emulator.read_byte(out, spin_s) == expected
+        later.join()
+    assert emulator.read_byte(out, spin_s) == b""
+    os.close(out)
+
+
+@pytest.mark.parametrize("spin_s", SPINS)
+def test_ctrl_c_ends_a_wait(spin_s):
+    program = f"""
+import os, runpy
+read_byte = runpy.run_path({emulator.__file__!r})["read_byte"]
+out, into = os.pipe()
+print("waiting", flush=True)
+read_byte(out, {spin_s})
+"""
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=-1, stderr=-1, text=True)
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+
+
+@pytest.mark.parametrize("spin_s", [0.0, 60.0])
+def test_an_emulator_ends_in_silence_when_the_process_that_gives_the_orders_is_killed(tmp_path, spin_s):
     program = f"""
 import os, signal
 import numpy as np
 from gramian.deep.envs import AtariOptions
-from gramian.deep.envs.atari import AtariEngine
-engine = AtariEngine("pong", 2, AtariOptions(), 2, patience_s={patience_s})
-open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in engine._players.players))
-engine.start(np.arange(2), np.arange(2))
+from gramian.deep.envs.atari import AtariGames
+games = AtariGames("pong", 2, AtariOptions(), 2, spin_s={spin_s})
+open({str(tmp_path / "pids")!r}, "w").write(" ".join(str(player.process.pid) for player in games._players))
+games.start(np.arange(2), np.arange(2))
+games.send(np.arange(2))
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    subprocess.run([sys.executable, "-c", program], check=False)
+    assert subprocess.run([sys.executable, "-c", program], stderr=-1, check=False).stderr == b""
     pids = [int(pid) for pid in (tmp_path / "pids").read_text().split()]
     deadline = time.monotonic() + 30
     while any(running(pid) for pid in pids) and time.monotonic() < deadline:
@@ -446,47 +490,38 @@ def running(pid):
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
-def test_an_emulator_that_dies_is_an_error_and_not_a_wait_for_ever():
-    environments = make("pong", threads=1)
-    environments.reset()
-    (group,) = environments._groups
-    group.engine._players.players[0].process.kill()
-    with pytest.raises((RuntimeError, BrokenPipeError)):
-        play(environments, random_actions(environments, 3))
+@pytest.mark.parametrize("spin_s", SPINS)
+def test_an_emulator_that_is_killed_is_named_and_no_wait_for_ever(spin_s):
+    games = AtariGames("pong", 2, AtariOptions(), 2, spin_s=spin_s)
+    games.start(np.arange(2), np.arange(2))
+    process = games._players[1].process
+    process.send_signal(signal.SIGSTOP)
+    games.send(np.zeros(2, np.int64))
+    later = threading.Timer(0.05, process.kill)
+    later.start()
+    said = rf"emulator process {process.pid} \(pong\) ended by itself \(exit code -9\)"
+    with pytest.raises(WorkFailed, match=said):
+        games.recv()
+    later.join()
+    with pytest.raises(WorkFailed, match=said):  # and a second try does not wait for ever
+        games.start(np.arange(2), np.arange(2))
+    games.close()
 
 
-def test_emulators_start_while_others_go_on_and_the_first_game_waits_for_them(monkeypatch):
-    started, stopped = atari._start, []
-
-    def start(*arguments):
-        player = started(*arguments)
-        player.process.send_signal(signal.SIGSTOP)
-        stopped.append(player.process)
-        return player
-
-    monkeypatch.setattr(atari, "_start", start)
-    environments = make("pong", threads=1)  # which comes back, though the process has not started
-    monkeypatch.undo()
-    (process,) = stopped
-    threading.Timer(0.2, process.send_signal, [signal.SIGCONT]).start()
+def test_the_first_order_waits_for_processes_that_are_still_starting():
+    environments = make("pong", "breakout", threads=2)
+    players = [player for group in environments._groups for player in group.games._players]
+    players[0].process.send_signal(signal.SIGSTOP)
+    threading.Timer(0.2, players[0].process.send_signal, [signal.SIGCONT]).start()
     frames = environments.reset().frames.copy()
-    np.testing.assert_array_equal(frames, make("pong", threads=1).reset().frames)
+    np.testing.assert_array_equal(frames, make("pong", "breakout", threads=2).reset().frames)
 
 
 def test_emulators_that_are_closed_before_they_have_started_end():
     environments = make("pong", "breakout", threads=2)
-    processes = [player.process for group in environments._groups for player in group.engine._players.players]
+    processes = [player.process for group in environments._groups for player in group.games._players]
     environments.close()
     assert [process.returncode for process in processes] == [0, 0]
-
-
-def test_an_emulator_that_dies_while_it_starts_is_an_error():
-    environments = make("pong", "pong", threads=2)
-    (group,) = environments._groups
-    group.engine._players.players[1].process.kill()
-    for _ in range(2):  # and who tries again is told so again, and does not wait for ever
-        with pytest.raises((RuntimeError, BrokenPipeError)):
-            environments.reset()
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from gramian.cli import main
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import PAPER_TITLES, find_game
 from gramian.deep.agent.streams import Stream, bits
-from gramian.deep.envs import AtariOptions, CartPoleOptions, EnvironmentOptions, MinAtarOptions, make_engine
-from gramian.deep.envs.atari import AtariEngine
+from gramian.deep.envs import AtariOptions, CartPoleOptions, EnvironmentOptions, MinAtarOptions, make_games
+from gramian.deep.envs.atari import AtariGames
 from gramian.deep.runs.evaluation import evaluate
 from gramian.deep.runs.load import load_run
 from gramian.deep.runs.video import CHANNEL_COLOURS, MINATAR_CELL, record
@@ -50,7 +50,7 @@ def facts(games):
 
 def played_alone(run, number, epsilon, seed):
     """Game ``number`` of an evaluation by the shortest way: one emulator, one observation at a time."""
-    engine = make_engine(run.spec.game, 1, run.config.settings.environment)
+    engine = make_games(run.spec.game, 1, run.config.settings.environment)
     start = int(bits(run.spec.seed, Stream.EVALUATE, seed, number) >> np.uint64(33))
     frames = list(engine.start(np.arange(1), np.array([start])))
     total, length, over = 0.0, 0, False
@@ -252,7 +252,7 @@ def test_the_pictures_of_minatar_colour_the_cells_that_the_agent_sees(folders, t
     run = load_run(folders["minatar/breakout"])
     game = evaluate(run, 1)[0]
     record(run, game, tmp_path / "game.gif")
-    engine = make_engine(run.spec.game, 1, run.config.settings.environment)
+    engine = make_games(run.spec.game, 1, run.config.settings.environment)
     first = engine.start(np.arange(1), np.array([game.seed]))[0]
     picture = np.asarray(Image.open(tmp_path / "game.gif").convert("RGB"))
     middles = picture[MINATAR_CELL // 2 :: MINATAR_CELL, MINATAR_CELL // 2 :: MINATAR_CELL]
@@ -264,7 +264,7 @@ def test_the_pictures_of_minatar_colour_the_cells_that_the_agent_sees(folders, t
 
 def test_atari_in_colour_is_the_same_game(folders):
     options = load_run(folders["pong"]).config.settings.environment.atari
-    grey, colour = AtariEngine("pong", 1, options, 1), AtariEngine("pong", 1, options, 1, colour=True)
+    grey, colour = AtariGames("pong", 1, options, 1), AtariGames("pong", 1, options, 1, colour=True)
     seed = np.array([11])
     assert colour.start(np.arange(1), seed).shape == (1, 210, 160, 3)
     grey.start(np.arange(1), seed)

@@ -6,26 +6,18 @@ from gymnasium.wrappers import AtariPreprocessing
 
 from gramian.core.errors import UserError
 from gramian.core.games import PAPER_TITLES, find_game
-from gramian.deep.envs import (
-    AtariOptions,
-    EnvironmentOptions,
-    Flavour,
-    find_flavours,
-    make_engine,
-    make_flavour_engine,
-)
+from gramian.deep.envs import AtariOptions, EnvironmentOptions, Flavour, find_flavours, make_games
 
 gymnasium.register_envs(ale_py)
 
 
-def engines(title, flavour=None, count=1, **options):
-    game, chosen = find_game(title), EnvironmentOptions(atari=AtariOptions(**options))
-    return make_engine(game, count, chosen), make_flavour_engine(game, count, chosen, flavour or find_flavours(game)[0])
+def make(title, flavour, count=1, **options):
+    return make_games(find_game(title), count, EnvironmentOptions(atari=AtariOptions(**options)), flavour=flavour)
 
 
-def act(engine, action):
-    engine.send(np.full(1, action))
-    outcome = engine.recv()
+def act(games, action):
+    games.send(np.full(1, action))
+    outcome = games.recv()
     return outcome.frames[0].copy(), outcome.rewards.item(), outcome.terminated.item(), outcome.life_lost.item()
 
 
@@ -41,17 +33,17 @@ def test_a_flavour_plays_as_gymnasium_s_single_environment(title, flavour):
         noop_max=0,
         terminal_on_life_loss=False,
     )
-    _, engine = engines(title, flavour)
+    games = make(title, flavour or find_flavours(find_game(title))[0])
     expected, _ = reference.reset(seed=0)
-    np.testing.assert_array_equal(engine.start(np.arange(1), np.zeros(1, np.int64))[0], expected)
-    for action in np.random.default_rng(0).integers(0, engine.actions, 300).tolist():
-        frame, reward, over, _ = act(engine, action)
+    np.testing.assert_array_equal(games.start(np.arange(1), np.zeros(1, np.int64))[0], expected)
+    for action in np.random.default_rng(0).integers(0, games.actions, 300).tolist():
+        frame, reward, over, _ = act(games, action)
         expected, expected_reward, terminated, _, _ = reference.step(action)
         assert (reward, over) == (expected_reward, terminated)
         if over:  # nobody sees the last frame of a game that is over
             break
         np.testing.assert_array_equal(frame, expected)
-    engine.close()
+    games.close()
 
 
 def test_every_game_of_the_paper_has_a_first_flavour_with_difficulty_zero():
@@ -62,26 +54,25 @@ def test_every_game_of_the_paper_has_a_first_flavour_with_difficulty_zero():
 
 
 def test_another_mode_is_another_game():
-    _, default = engines("breakout")
-    _, other = engines("breakout", Flavour(12, 0))
+    default, other = make("breakout", Flavour(0, 0)), make("breakout", Flavour(12, 0))
     everyone, seed = np.arange(1), np.zeros(1, np.int64)
     frames = [np.stack([e.start(everyone, seed)[0], *(act(e, 1)[0] for _ in range(40))]) for e in (default, other)]
     assert (frames[0] != frames[1]).any()
 
 
 def test_an_episode_is_a_function_of_its_seed_and_its_actions():
-    _, engine = engines("breakout", Flavour(4, 1), count=2, sticky_probability=0.25, noop_max=30)
-    actions = np.random.default_rng(1).integers(0, engine.actions, 60).astype(np.uint8)
-    first, alive = engine.replay(np.array([5, 6]), [actions, actions[:20]])
+    games = make("breakout", Flavour(4, 1), count=2, sticky_probability=0.25, noop_max=30)
+    actions = np.random.default_rng(1).integers(0, games.actions, 60).astype(np.uint8)
+    first, alive = games.replay(np.array([5, 6]), [actions, actions[:20]])
     first = first.copy()
-    again, _ = engine.replay(np.array([5, 6]), [actions, actions[:20]])
+    again, _ = games.replay(np.array([5, 6]), [actions, actions[:20]])
     assert alive
     np.testing.assert_array_equal(first, again)
 
 
 def test_a_mode_that_a_game_does_not_have_is_refused():
     with pytest.raises(UserError, match=r"unknown mode of 'pong': '7:0'"):
-        engines("pong", Flavour(7, 0))
+        make("pong", Flavour(7, 0))
 
 
 def test_a_game_without_modes_is_refused():

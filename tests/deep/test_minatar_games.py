@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gramian.core.games import MINATAR_IDS
-from gramian.deep.envs.minatar import MinAtarEngine
+from gramian.deep.envs.minatar import MinAtarGames
 from gramian.deep.envs.minatar_games import rows, seaquest
 from gramian.deep.envs.options import MinAtarOptions
 from tests.deep.minatar_package import reference_game
@@ -23,7 +23,7 @@ def picture(reference):
 @pytest.mark.parametrize("sticky", [0.0, 0.1, 0.9])
 def test_many_environments_play_as_the_package_does(id_, ramping, sticky):
     count, random = 12, np.random.default_rng(3)
-    engine = MinAtarEngine(id_, count, MinAtarOptions(sticky_probability=sticky, difficulty_ramping=ramping))
+    engine = MinAtarGames(id_, count, MinAtarOptions(sticky_probability=sticky, difficulty_ramping=ramping))
     wrapper = {"sticky_action_prob": sticky, "difficulty_ramping": ramping}
     seeds = random.integers(0, 2**31, count)
     first = engine.start(np.arange(count), seeds)

@@ -14,7 +14,7 @@ pytest.importorskip("gymnasium")
 from docs import speed
 from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
-from gramian.deep.envs import make_engine
+from gramian.deep.envs import make_games
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.session import learner_bytes
@@ -111,7 +111,7 @@ def test_a_list_that_both_kinds_of_games_share_stands_once():
 def test_as_many_runs_with_replays_of_a_million_fit_as_the_pages_say(page):
     settings = load_preset("author")
     config = Config("author", settings, population(["seaquest"], [parse_arm("dqn", settings.kappa)], [0]))
-    engine = make_engine(config.runs[0].game, 1, settings.environment)
+    engine = make_games(config.runs[0].game, 1, settings.environment)
     try:
         network = network_spec(config, engine.observation, engine.actions)
         replay = bytes_needed(engine.observation, 1, settings.envs_per_run, 1_000_000)

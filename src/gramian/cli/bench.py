@@ -14,7 +14,7 @@ from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.core.progress import counted
 from gramian.deep.engines.graphs import Execution, compare, pick_execution
-from gramian.deep.envs import make_engine
+from gramian.deep.envs import make_games
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.bench import measure
 from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
@@ -156,7 +156,7 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
 def _placed(config: Config, device: torch.device, replay_device: str) -> torch.device:
     """Where the replay lies. Refuses a population that does not fit, before anything of it is made."""
     settings, runs = config.settings, len(config.runs)
-    engine = make_engine(config.runs[0].game, 1, settings.environment)
+    engine = make_games(config.runs[0].game, 1, settings.environment)
     try:
         network = network_spec(config, engine.observation, engine.actions)
         replay_bytes = bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity)

@@ -8,7 +8,7 @@ from torch import Tensor
 from gramian.core.errors import UserError
 from gramian.core.progress import Progress
 from gramian.deep.agent.streams import Stream, bits, integers, uniform
-from gramian.deep.envs.playing import Players
+from gramian.deep.envs import Players
 from gramian.deep.runs.evaluation import make_player
 from gramian.deep.runs.load import Run
 from gramian.representation.measures import THRESHOLDS

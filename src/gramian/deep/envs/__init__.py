@@ -1,20 +1,9 @@
 """The games: P×E environments behind one interface, stepped in lockstep, restorable from seeds and actions."""
 
-from gramian.deep.envs.options import (
-    AtariOptions,
-    CartPoleOptions,
-    EnvironmentOptions,
-    Flavour,
-    MinAtarOptions,
-)
-from gramian.deep.envs.population import (
-    Environments,
-    State,
-    Step,
-    find_flavours,
-    make_engine,
-    make_flavour_engine,
-)
+from gramian.deep.envs.games import Games, find_flavours, make_games
+from gramian.deep.envs.options import AtariOptions, CartPoleOptions, EnvironmentOptions, Flavour, MinAtarOptions
+from gramian.deep.envs.playing import Players
+from gramian.deep.envs.population import Environments, State, Step
 
 __all__ = [
     "AtariOptions",
@@ -22,10 +11,11 @@ __all__ = [
     "EnvironmentOptions",
     "Environments",
     "Flavour",
+    "Games",
     "MinAtarOptions",
+    "Players",
     "State",
     "Step",
     "find_flavours",
-    "make_engine",
-    "make_flavour_engine",
+    "make_games",
 ]

@@ -1,7 +1,7 @@
-"""Atari 2600 through ale-py, its consoles spread over processes, one for each core or fewer, or played in this one.
+"""Atari 2600 through ale-py, its consoles spread over processes or played in this one.
 
-The processes play as told through shared memory, so that nothing is copied on the way and the order of events never
-depends on who is faster. See `gramian.deep.envs.emulator`.
+The processes receive their orders through pipes and share memory with this one, so that nothing is copied, and the
+order of events never depends on which process is faster. See `gramian.deep.envs.emulator`.
 """
 
 import contextlib
@@ -13,55 +13,34 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.errors import WorkFailed
 from gramian.deep.agent.streams import Stream, bits, integers
 from gramian.deep.envs import emulator
-from gramian.deep.envs.emulator import ACT, DONE, SCREEN, START, Console, Waiter, carry_out, map_arrays
-from gramian.deep.envs.engine import Engine, Frames, Outcome, check_patience
+from gramian.deep.envs.emulator import ACT, DONE, SCREEN, START, Console, carry_out, map_arrays, read_byte
+from gramian.deep.envs.games import Frames, Games, Outcome
 from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.envs.options import SCREEN_PIXELS, AtariOptions, Flavour
 
 
-class _Player(NamedTuple):
-    """A process, and the pipes to and from it."""
-
-    process: subprocess.Popen[bytes]
-    orders: int
-    answers: int
-
-
-class AtariEngine(Engine):
+class AtariGames(Games):
     """``count`` copies of one Atari game.
 
     Parameters
     ----------
     game
         ALE's name.
-    count
-        The number of copies.
-    threads
-        How many processes play them.
+    processes
+        How many processes play the copies; with 0 this one does, in `recv`.
     flavour
         Mode and difficulty; None is the game as it is switched on.
     colour
         Give the whole screen in colour ``[210, 160, 3]``, for people to look at; the game is the same.
-    patience_s
-        Seconds for which the processes stay awake when they wait for an order, and this one when it waits for them;
-        see `gramian.deep.envs.emulator.Waiter`. It is for machines with a core for each of them and another
-        one for this process. What happens in the games is the same.
-    here
-        No processes: this one plays, when it receives an outcome.
-    compiled
-        Make frames by a compiled kernel, where there is numba; see `gramian.deep.envs.emulator`.
-
-    Raises
-    ------
-    UserError
-        If the patience is negative or has no end.
+    spin_s
+        Seconds that the processes, and this one, spin before they sleep when they wait for each other.
     """
 
     def __init__(
@@ -69,21 +48,18 @@ class AtariEngine(Engine):
         game: str,
         count: int,
         options: AtariOptions,
-        threads: int,
+        processes: int = 0,
         *,
         flavour: Flavour | None = None,
         colour: bool = False,
-        patience_s: float = 0.0,
-        here: bool = False,
-        compiled: bool = False,
+        spin_s: float = 0.0,
     ):
-        check_patience(patience_s)
-        self._noop_max = options.noop_max
+        self._noop_max, self._spin_s = options.noop_max, spin_s
         self.observation = ObservationSpec((*SCREEN, 3) if colour else (SCREEN_PIXELS,) * 2, np.uint8, options.stack)
         self.actions = action_count(game, options.full_actions)
         self.frames_per_step = options.frame_skip
         self.max_episode_steps = -(-options.max_episode_frames // options.frame_skip)
-        settings = {
+        settings: dict[str, object] = {
             "game": game,
             "frame_skip": options.frame_skip,
             "sticky_probability": options.sticky_probability,
@@ -91,42 +67,44 @@ class AtariEngine(Engine):
             "full_actions": options.full_actions,
             "flavour": flavour,
             "colour": colour,
-            "compiled": compiled,
         }
-        self._players = (
-            _Here(count, settings) if here else _Processes(count, max(1, min(threads, count)), settings, patience_s)
-        )
-        self._arrays = self._players.arrays
+        with _anonymous_file() as memory:
+            size = map_arrays(None, count, colour)[1]
+            os.truncate(memory, size)
+            self._arrays, _ = map_arrays(mmap.mmap(memory, size), count, colour)
+            self._players = [_Player(memory, count, first, processes, settings, spin_s) for first in range(processes)]
+        self._consoles = {} if processes else {i: Console(**settings) for i in range(count)}  # type: ignore[arg-type]
+        self._order: bytes | None = None
         self._everyone = np.arange(count)
         self._lives = np.zeros(count, np.int64)
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
-        """See :meth:`Engine.start`."""
+        """See :meth:`Games.start`."""
         arrays = self._arrays
         arrays["chosen"][:] = np.isin(self._everyone, which)
         arrays["seeds"][which] = seeds
         arrays["noops"][which] = integers(bits(seeds, Stream.EPISODE), self._noop_max + 1)
-        self._players.order(START)
-        self._players.wait()
+        self._tell(START)
+        self._wait()
         arrays["chosen"][:] = True
         self._lives[which] = arrays["lives"][which]
         return np.asarray(arrays["frames"][which])
 
     def send(self, actions: NDArray[np.int64]) -> None:
-        """See :meth:`Engine.send`."""
+        """See :meth:`Games.send`."""
         self._arrays["actions"][:] = actions
-        self._players.order(ACT)
+        self._tell(ACT)
 
     def recv(self) -> Outcome:
-        """See :meth:`Engine.recv`."""
-        self._players.wait()
+        """See :meth:`Games.recv`."""
+        self._wait()
         arrays = self._arrays
         life_lost = arrays["lives"] < self._lives
         self._lives[:] = arrays["lives"]
         return Outcome(arrays["frames"], arrays["rewards"], arrays["over"], life_lost)
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
-        """See :meth:`Engine.replay`. All environments play at the same time."""
+        """See :meth:`Games.replay`. All copies play at the same time."""
         self.start(self._everyone, seeds)
         lengths = np.array([len(taken) for taken in actions])
         alive = True
@@ -134,83 +112,83 @@ class AtariEngine(Engine):
             playing = lengths > t
             self._arrays["chosen"][:] = playing
             self._arrays["actions"][playing] = [taken[t] for taken in actions if len(taken) > t]
-            self._players.order(ACT)
-            self._players.wait()
+            self._tell(ACT)
+            self._wait()
             alive &= not self._arrays["over"][playing].any()
         self._arrays["chosen"][:] = True
         self._lives[:] = self._arrays["lives"]
         return self._arrays["frames"], alive
 
     def close(self) -> None:
-        """See :meth:`Engine.close`."""
-        self._players.close()
-
-
-class _Here:
-    """``count`` consoles that are played in this process."""
-
-    def __init__(self, count: int, settings: dict[str, Any]) -> None:
-        size = map_arrays(None, count, settings["colour"])[1]
-        self.arrays, _ = map_arrays(mmap.mmap(-1, size), count, settings["colour"])
-        self._consoles = {i: Console(**settings) for i in range(count)}
-        self._told: bytes | None = None
-
-    def order(self, order: bytes) -> None:
-        """Note what to do: whoever gives orders has something to do himself before he waits."""
-        self._told = order
-
-    def wait(self) -> None:
-        """Do it."""
-        if self._told is None:
-            raise RuntimeError("nobody has told the consoles what to do")
-        carry_out(self._told, self._consoles, self.arrays)
-        self._told = None
-
-    def close(self) -> None:
-        """Put the consoles away."""
-        self._consoles = {}
-
-
-class _Processes:
-    """Processes that play ``count`` consoles, ``step`` of them, so that each plays every ``step``-th one."""
-
-    def __init__(self, count: int, step: int, settings: dict[str, Any], patience_s: float) -> None:
-        size = map_arrays(None, count, settings["colour"])[1]
-        with _anonymous_file() as memory:
-            os.truncate(memory, size)
-            self.arrays, _ = map_arrays(mmap.mmap(memory, size), count, settings["colour"])
-            self.players = [_start(memory, count, first, step, settings, patience_s) for first in range(step)]
-        self._waiter = Waiter([player.answers for player in self.players], patience_s)
-        self._starting = True  # the first order waits for them: until then others, a GPU say, can start too
-
-    def order(self, order: bytes) -> None:
-        """Tell them what to do."""
-        if self._starting:
-            self._starting = False  # first: one who tries again after a failure is not to wait for what has come
-            self.wait()
-        for player in self.players:
-            os.write(player.orders, order)
-
-    def wait(self) -> None:
-        """Wait until all have done it."""
-        for player in self.players:
-            if self._waiter.wait(player.answers) != DONE:
-                raise RuntimeError(f"an emulator's process has ended by itself (exit code {player.process.wait()})")
-
-    def close(self) -> None:
-        """End them."""
-        for player in self.players:
-            os.close(player.orders)
-        for player in self.players:
+        """See :meth:`Games.close`."""
+        for player in self._players:
+            player.dismiss()
+        for player in self._players:
             player.process.wait()
-            os.close(player.answers)
-        self.players = []
+        self._players, self._consoles = [], {}
+
+    def _tell(self, order: bytes) -> None:
+        """Give an order to the processes, or note it for `_wait` where this process plays."""
+        self._order = order
+        for player in self._players:
+            player.tell(order)
+
+    def _wait(self) -> None:
+        """Carry out the order, or wait until every process has."""
+        if self._order is None:
+            raise RuntimeError("the consoles have no order to carry out")
+        order, self._order = self._order, None
+        carry_out(order, self._consoles, self._arrays)
+        for player in self._players:
+            player.wait(self._spin_s)
+
+
+class _Player:
+    """A process that plays every ``step``-th console from ``first`` on, and the pipes to and from it.
+
+    An order that comes before the process has started waits in the pipe, so that processes start at the same time.
+    """
+
+    def __init__(
+        self, memory: int, count: int, first: int, step: int, settings: dict[str, object], spin_s: float
+    ) -> None:
+        theirs_in, self._orders = os.pipe()
+        self._answers, theirs_out = os.pipe()
+        told = {"memory": memory, "count": count, "first": first, "step": step, "settings": settings}
+        told |= {"orders": theirs_in, "answers": theirs_out, "spin_s": spin_s}
+        self._game = settings["game"]
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", emulator.__file__, json.dumps(told)],
+            pass_fds=(memory, theirs_in, theirs_out),
+            stdin=subprocess.DEVNULL,
+            env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+        )
+        os.close(theirs_in)
+        os.close(theirs_out)
+
+    def tell(self, order: bytes) -> None:
+        try:
+            os.write(self._orders, order)
+        except BrokenPipeError:
+            raise self._ended() from None
+
+    def wait(self, spin_s: float) -> None:
+        if read_byte(self._answers, spin_s) != DONE:
+            raise self._ended()
+
+    def _ended(self) -> WorkFailed:
+        code = self.process.wait()
+        return WorkFailed(f"emulator process {self.process.pid} ({self._game}) ended by itself (exit code {code})")
+
+    def dismiss(self) -> None:
+        """Close the pipes, whereupon the process ends."""
+        for pipe in (self._orders, self._answers):
+            if pipe >= 0:
+                os.close(pipe)
+        self._orders = self._answers = -1
 
     def __del__(self) -> None:
-        """A process ends when its pipe is closed; nobody should have to wait for it who has not asked to."""
-        for player in getattr(self, "players", ()):
-            with contextlib.suppress(OSError):
-                os.close(player.orders)
+        self.dismiss()
 
 
 @cache
@@ -227,7 +205,7 @@ def action_count(game: str, full_actions: bool) -> int:
 
 @contextlib.contextmanager
 def _anonymous_file() -> Iterator[int]:
-    """A file without a name, in memory where the system has such files; it lasts as long as somebody uses it."""
+    """A file without a name, in memory where the system has such files; it lasts as long as it is mapped."""
     if hasattr(os, "memfd_create"):
         descriptor = os.memfd_create("gramian")
         try:
@@ -237,28 +215,3 @@ def _anonymous_file() -> Iterator[int]:
     else:
         with tempfile.TemporaryFile() as file:
             yield file.fileno()
-
-
-def _start(memory: int, count: int, first: int, step: int, settings: dict[str, object], patience_s: float) -> _Player:
-    """Start the process that plays every ``step``-th console from ``first`` on."""
-    orders_out, orders_in = os.pipe()
-    answers_out, answers_in = os.pipe()
-    told = {
-        "memory": memory,
-        "count": count,
-        "first": first,
-        "step": step,
-        "settings": settings,
-        "orders": orders_out,
-        "answers": answers_in,
-        "patience_s": patience_s,
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-P", emulator.__file__, json.dumps(told)],
-        pass_fds=(memory, orders_out, answers_in),
-        stdin=subprocess.DEVNULL,
-        env=os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
-    )
-    os.close(orders_out)
-    os.close(answers_in)
-    return _Player(process, orders_in, answers_out)

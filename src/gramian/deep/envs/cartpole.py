@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import NDArray
 
-from gramian.deep.envs.engine import Engine, Frames, Outcome
+from gramian.deep.envs.games import Frames, Games, Outcome
 from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.envs.options import CartPoleOptions
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gymnasium import Env
 
 
-class CartPoleEngine(Engine):
+class CartPoleGames(Games):
     """``count`` copies of CartPole, stepped one after the other."""
 
     def __init__(self, count: int, options: CartPoleOptions):
@@ -28,17 +28,17 @@ class CartPoleEngine(Engine):
         self.max_episode_steps = options.max_episode_steps
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
-        """See :meth:`Engine.start`."""
+        """See :meth:`Games.start`."""
         for i, seed in zip(which.tolist(), seeds.tolist(), strict=True):
             self._frames[i], _ = self._envs[i].reset(seed=seed)
         return self._frames[which]
 
     def send(self, actions: NDArray[np.int64]) -> None:
-        """See :meth:`Engine.send`; the work is done by :meth:`recv`."""
+        """See :meth:`Games.send`; the work is done by :meth:`recv`."""
         self._sent = actions.tolist()
 
     def recv(self) -> Outcome:
-        """See :meth:`Engine.recv`."""
+        """See :meth:`Games.recv`."""
         count = len(self._envs)
         rewards, terminated = np.zeros(count, np.float32), np.zeros(count, np.bool_)
         for i, (env, action) in enumerate(zip(self._envs, self._sent, strict=True)):
@@ -46,7 +46,7 @@ class CartPoleEngine(Engine):
         return Outcome(self._frames, rewards, terminated, np.zeros(count, np.bool_))
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
-        """See :meth:`Engine.replay`."""
+        """See :meth:`Games.replay`."""
         self.start(np.arange(len(self._envs)), seeds)
         alive = True
         for i, (env, taken) in enumerate(zip(self._envs, actions, strict=True)):
@@ -56,5 +56,5 @@ class CartPoleEngine(Engine):
         return self._frames, alive
 
     def close(self) -> None:
-        """See :meth:`Engine.close`."""
+        """See :meth:`Games.close`."""
         self._envs.clear()

@@ -1,27 +1,22 @@
 """Atari 2600 consoles, and a process that plays some of them.
 
-`gramian.deep.envs.atari` runs this file as a program, once for each core, or plays the consoles itself. It
-imports nothing of the package, but for a kernel where one is wanted, so that a process is there in a fraction of a
-second.
+`gramian.deep.envs.atari` runs this file as a program, or plays consoles itself. It imports nothing of the package, so
+that a process starts in a fraction of a second.
 
-An episode must be a function of its seed and its actions. Resetting a game does not give that: in a dozen games the
-console's memory hangs on what was before. Loading the cartridge again does, and costs as much as some three hundred
-agent steps. So a console is saved once, when its game is about to begin, and every episode starts from that state. What
-is random in an episode (no-ops at its beginning, sticky actions) is drawn from its seed here, and the emulator's own
-generator is never asked.
+An episode must be a function of its seed and its actions. A reset of the game is not enough for that: in a dozen games
+the console's memory depends on what was played before. Loading the cartridge again is, and costs as much as 300 agent
+steps. So the console is saved once, when its game begins, and every episode starts from that state. No-ops and sticky
+actions are drawn here from the episode's seed; the emulator's own random generator is never used.
 """
 
-import contextlib
 import json
 import mmap
 import os
 import random
-import resource
 import select
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,45 +37,29 @@ GREYS = np.frombuffer(
     ),
     np.uint8,
 ).repeat(2)
-"""The grey that the emulator shows each colour of an (NTSC) console in; the last bit of a colour means nothing."""
+"""The grey that the emulator shows for each (NTSC) colour; the last bit of a colour has no meaning."""
 LINE_SHARES = np.array([0.4, 0.4, 0.2, 0.4, 0.4], np.float32)
-"""Shares of five lines in the two that become of them; the third is in both."""
+"""Weights of five screen lines in the two frame lines that they become; the third is in both."""
 ACT, START = b"a", b"s"
-"""What a process is told to do with its consoles that are chosen."""
+"""The orders that a process receives for its chosen consoles."""
 DONE = b"d"
-"""What it answers."""
-LONGEST_REST = 4096
-"""Waits through which a `Waiter` sleeps when others want its core, at most."""
-SHORT_REST = 8
-"""Waits through which it sleeps after one that was longer than its patience."""
+"""Its answer."""
 RESET = {"qbert"}
 """Games whose reset switch, which no state contains, is still down when they begin. They are saved before the reset,
 and reset (some sixty frames) at the beginning of every episode."""
 
 
-def shared_arrays(count: int, colour: bool) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The arrays in the memory that the processes of an engine share: shape and type by name."""
-    frame = (*SCREEN, 3) if colour else (PIXELS, PIXELS)
-    return {
-        "seeds": ((count,), "int64"),
-        "noops": ((count,), "int64"),
-        "actions": ((count,), "int64"),
-        "chosen": ((count,), "bool"),
-        "rewards": ((count,), "float32"),
-        "over": ((count,), "bool"),
-        "lives": ((count,), "int64"),
-        "frames": ((count, *frame), "uint8"),
-    }
-
-
 def map_arrays(memory: mmap.mmap | None, count: int, colour: bool) -> tuple[dict[str, NDArray[Any]], int]:
-    """The arrays in ``memory``, and how many bytes they take; without memory the latter alone."""
+    """The arrays that processes share for ``count`` consoles, and their bytes; without memory the latter alone."""
+    frame = (*SCREEN, 3) if colour else (PIXELS, PIXELS)
+    kinds = {"seeds": "int64", "noops": "int64", "actions": "int64", "chosen": "bool", "rewards": "float32"}
     arrays, place = {}, 0
-    for name, (shape, kind) in shared_arrays(count, colour).items():
-        size = int(np.prod(shape)) * np.dtype(kind).itemsize
+    for name, kind in (kinds | {"over": "bool", "lives": "int64", "frames": "uint8"}).items():
+        shape = (count, *frame) if name == "frames" else (count,)
+        size = int(np.prod(shape))
         if memory is not None:
-            arrays[name] = np.frombuffer(memory, kind, int(np.prod(shape)), place).reshape(shape)
-        place += -(-size // 64) * 64  # no two arrays in one cache line
+            arrays[name] = np.frombuffer(memory, kind, size, place).reshape(shape)
+        place += -(-size * np.dtype(kind).itemsize // 64) * 64  # no two arrays in one cache line
     return arrays, place
 
 
@@ -98,6 +77,14 @@ def rom(game: str) -> Path:
     return Path(path)
 
 
+def flavours(game: str) -> list[tuple[int, int]]:
+    """Every mode and difficulty that ALE offers for a game, first those in which the console is switched on."""
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    ale = ale_py.ALEInterface()
+    ale.loadROM(rom(game))
+    return [(mode, hard) for mode in ale.getAvailableModes() for hard in ale.getAvailableDifficulties()]
+
+
 class Console:
     """One game.
 
@@ -105,20 +92,12 @@ class Console:
     ----------
     game
         ALE's name.
-    frame_skip
-        Frames that an action is held for.
-    sticky_probability
-        Chance, at each frame, that the action before is repeated instead.
-    fire_reset
-        Press FIRE when the game begins, where it has that button.
-    full_actions
-        All 18 actions instead of those the game responds to.
+    frame_skip, sticky_probability, fire_reset, full_actions
+        As `gramian.deep.envs.AtariOptions` has them.
     flavour
         Mode and difficulty; None leaves the console as it is switched on.
     colour
         Show the whole screen in colour instead of 84×84 greys.
-    compiled
-        Make the greys by a compiled kernel, where there is numba; they are the same.
 
     Examples
     --------
@@ -138,7 +117,6 @@ class Console:
         full_actions: bool = False,
         flavour: tuple[int, int] | None = None,
         colour: bool = False,
-        compiled: bool = False,
     ):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self._ale = ale_py.ALEInterface()
@@ -160,7 +138,7 @@ class Console:
             self._ale.reset_game()
             self._beginning = self._ale.cloneSystemState()
         self._look = self._ale.getScreenRGB if colour else self._ale.getScreen
-        self._picture = ColourPicture() if colour else grey_picture(compiled=compiled)
+        self._picture = ColourPicture() if colour else GreyPicture()
         self._first_screen = self._look()  # which is no part of a state
         if not colour and not np.array_equal(GREYS[self._first_screen], self._ale.getScreenGrayscale()):
             raise RuntimeError(f"this ale-py shows {game!r} in other greys than ale-py 0.12 does")
@@ -186,8 +164,7 @@ class Console:
         self._begin()
         screens = self._picture.screens
         screens[:] = self._first_screen
-        presses = [ale_py.Action.NOOP] * noops + ([] if self._fire is None else [self._fire])
-        for press in presses:
+        for press in [ale_py.Action.NOOP] * noops + ([] if self._fire is None else [self._fire]):
             self._press(press)
             screens[:] = self._look()
             if self._ale.game_over():
@@ -207,8 +184,6 @@ class Console:
                 seen += 1
             if over:
                 break
-        if not seen:
-            raise ValueError("a frame skip of no frames")
         if seen == 1:
             screens[1] = screens[0]
         self._picture.show(out)
@@ -221,14 +196,14 @@ class Console:
         self._before = ale_py.Action.NOOP
 
     def _press(self, action: ale_py.Action) -> int:
-        """One frame."""
+        """Play one frame; return its reward."""
         if not self._sticky or self._chance.random() >= self._sticky:
             self._before = action
         return int(self._ale.act(self._before))
 
 
 class ColourPicture:
-    """Two screens in colour, which it shows as the brighter of both at each pixel."""
+    """Two colour screens ``[2, 210, 160, 3]``, shown as the brighter of both at each pixel."""
 
     def __init__(self) -> None:
         self.screens = np.zeros((2, *SCREEN, 3), np.uint8)
@@ -239,12 +214,11 @@ class ColourPicture:
 
 
 class GreyPicture:
-    """Two screens, of numbers of colours, which it shows as the brighter grey of both, averaged over areas to 84×84.
+    """Two screens of colour numbers ``[2, 210, 160]``, shown as the brighter grey of both, averaged to 84×84.
 
-    The averages are those of OpenCV's ``INTER_AREA`` to the last bit: in float32, one term after the other, along the
-    lines first. 40 pixels of a line become 21, the next 40 the next 21. So a screen consists of 840 pieces that have
-    nothing to do with each other, and only those that differ from the pair of screens before are computed anew. Of
-    five lines become two, in which each line has one share: 2, 2, 1 and 1, 2, 2 fifths.
+    The averages equal those of OpenCV's ``INTER_AREA`` bit for bit: in float32, one term after the other, within lines
+    first. 40 pixels of a line become 21, so a screen has 840 independent pieces, and only those that differ from the
+    pair of screens before are computed again. Five lines become two, with weights 2, 2, 1 and 1, 2, 2 fifths.
 
     Examples
     --------
@@ -260,7 +234,7 @@ class GreyPicture:
 
     def __init__(self) -> None:
         self.screens, self._screens_before = np.zeros((2, 2, *SCREEN), np.uint8)
-        # What is looked at of both: eight pixels at a time to compare, two to find their greys. They change places.
+        # Views of both: eight pixels at a time to compare, two to find their greys. They are exchanged at every frame.
         self._words, self._words_before = (x.view(np.uint64).ravel() for x in (self.screens, self._screens_before))
         self._pairs, self._pairs_before = (
             x.view(np.uint16).reshape(2, 840, 20) for x in (self.screens, self._screens_before)
@@ -280,7 +254,7 @@ class GreyPicture:
         self._grey = np.zeros((2, 42 * PIXELS), np.float32)
 
     def show(self, out: NDArray[np.uint8]) -> None:
-        """Write the frame of the two ``screens`` into ``out``; what is in ``screens`` then is to be overwritten."""
+        """Write the frame of the two ``screens`` into ``out``; overwrite ``screens`` before the next call."""
         np.not_equal(self._words, self._words_before, out=self._differ)
         (words,) = self._differ.nonzero()
         if words.size:
@@ -310,56 +284,6 @@ class GreyPicture:
         np.rint(self._grey, out=self._grey)
 
 
-class CompiledPicture:
-    """A `GreyPicture` with the same bits, by a kernel that numba compiles: a quarter of the time.
-
-    Examples
-    --------
-    >>> picture, frame = CompiledPicture(), np.zeros((84, 84), np.uint8)
-    >>> picture.screens[0], picture.screens[1] = 14, 2
-    >>> picture.show(frame)
-    >>> frame.min(), frame.max()
-    (np.uint8(236), np.uint8(236))
-    """
-
-    def __init__(self) -> None:
-        from gramian.deep.envs.pictures import shrink  # which loads numba
-
-        self._shrink = shrink
-        self.screens, self._screens_before = np.zeros((2, 2, *SCREEN), np.uint8)
-        self._words, self._words_before = (x.view(np.uint64) for x in (self.screens, self._screens_before))
-        self._greys = GREYS.astype(np.float32)
-        pixels, shares = _areas(40, 21)
-        self._pixels, self._shares = np.ascontiguousarray(pixels.T), np.ascontiguousarray(shares.T)
-        self._narrow = np.zeros((SCREEN[0], PIXELS), np.float32)
-        self._frame = np.zeros((PIXELS, PIXELS), np.uint8)
-
-    def show(self, out: NDArray[np.uint8]) -> None:
-        """Write the frame of the two ``screens`` into ``out``; what is in ``screens`` then is to be overwritten."""
-        self._shrink(
-            self.screens,
-            self._words,
-            self._words_before,
-            self._greys,
-            self._pixels,
-            self._shares,
-            LINE_SHARES,
-            self._narrow,
-            self._frame,
-        )
-        out[:] = self._frame
-        self.screens, self._screens_before = self._screens_before, self.screens
-        self._words, self._words_before = self._words_before, self._words
-
-
-def grey_picture(*, compiled: bool) -> GreyPicture | CompiledPicture:
-    """What makes an agent's frames: ``compiled`` where that is wanted and numba is there."""
-    if compiled:
-        with contextlib.suppress(ImportError):
-            return CompiledPicture()
-    return GreyPicture()
-
-
 def _areas(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
     """``[k, count]`` each: the pixels, of ``size``, under each of ``count`` equal areas, and their shares in it."""
     scale = size / count
@@ -370,130 +294,34 @@ def _areas(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]
     return np.minimum(pixels, size - 1), shares
 
 
-def cores_lost() -> int:
-    """How often this thread has had to leave its core to somebody else so far."""
-    # where threads are not counted apart, those of the whole process are: rather too many than too few
-    return resource.getrusage(getattr(resource, "RUSAGE_THREAD", resource.RUSAGE_SELF)).ru_nivcsw
+def read_byte(pipe: int, spin_s: float = 0.0) -> bytes:
+    """Wait for the next byte of ``pipe``; empty if its other end is closed.
 
-
-class Waiter:
-    """Waits for bytes from pipes: awake for a while, asleep after that.
-
-    A core that has gone to sleep takes long to be woken, in a virtual machine half as long as an agent step. But who
-    stays awake keeps a core from others, among whom may be the one it waits for. So it offers its core before every
-    look at the pipe, which counts as a core lost if somebody takes it, and goes to sleep as soon as it has lost one.
-    It rests then: it sleeps through the next waits too, twice as many as the last time and `LONGEST_REST` at most. A
-    wait that ends awake and undisturbed, and was no mere look, makes the next rest an eighth shorter. So who is
-    disturbed in more than some sixth of its waits hardly tries any more, and who is rarely disturbed hardly rests.
-
-    A wait that is longer than the patience ends asleep, and the next `SHORT_REST` waits are slept through, so that who
-    waits long every time is rarely awake in vain. That rest never grows: where all sleep all wait longer, and a moment
-    in which one was held up must not keep the others asleep for seconds.
-
-    Parameters
-    ----------
-    pipes
-        File descriptors of all pipes that are to be waited for, to be read by nobody else.
-    patience_s
-        Seconds to stay awake in one wait. With 0 the pipes are read as they are, which is to sleep at once.
-    cores_lost
-        A count of cores lost.
+    Waking a sleeping core takes half an agent step on a virtual machine. So the wait spins for up to ``spin_s`` seconds
+    before it sleeps, and offers its core to other processes all the while.
 
     Examples
     --------
     >>> out, into = os.pipe()
-    >>> waiter = Waiter([out], patience_s=0.002)
     >>> os.write(into, b"a")
     1
-    >>> waiter.wait(out)
+    >>> read_byte(out, spin_s=0.002)
     b'a'
     >>> os.close(into)
-    >>> waiter.wait(out)
+    >>> read_byte(out)
     b''
     """
-
-    def __init__(self, pipes: Sequence[int], patience_s: float, cores_lost: Callable[[], int] = cores_lost) -> None:
-        self._patience_s, self._cores_lost = patience_s, cores_lost
-        self._waits_asleep, self._rest = 0, 1.0
-        self._alarms: dict[int, select.poll] = {}
-        if patience_s:
-            for pipe in pipes:
-                os.set_blocking(pipe, False)
-                self._alarms[pipe] = select.poll()
-                self._alarms[pipe].register(pipe, select.POLLIN)
-
-    def wait(self, pipe: int) -> bytes:
-        """The next byte; nothing at all if there is nobody left who could write one."""
-        if not self._patience_s:
-            return os.read(pipe, 1)
-        if self._waits_asleep:
-            self._waits_asleep -= 1
-        else:
-            byte = _look(pipe)  # often it is there already, and nothing has to be counted
-            if byte is None:
-                byte = self._wait_awake(pipe)
-            if byte is not None:
-                return byte
-        self._alarms[pipe].poll()
-        return os.read(pipe, 1)
-
-    def _wait_awake(self, pipe: int) -> bytes | None:
-        """The next byte, unless patience or the core is lost before it comes."""
-        byte, disturbed = None, False
-        before, end = self._cores_lost(), time.perf_counter() + self._patience_s
-        while byte is None and not disturbed and time.perf_counter() < end:
+    if spin_s:
+        ready = select.poll()
+        ready.register(pipe, select.POLLIN)
+        end = time.perf_counter() + spin_s
+        while not ready.poll(0) and time.perf_counter() < end:
             os.sched_yield()
-            byte, disturbed = _look(pipe), self._cores_lost() != before
-        if disturbed:
-            self._waits_asleep, self._rest = int(self._rest), min(2 * self._rest, LONGEST_REST)
-        elif byte is None:
-            self._waits_asleep = SHORT_REST
-        else:
-            self._rest = max(self._rest * 7 / 8, 1.0)
-        return byte
-
-
-def _look(pipe: int) -> bytes | None:
-    """What a pipe that does not block has to give: a byte, nothing at all if it has ended, None if it is empty."""
-    try:
-        return os.read(pipe, 1)
-    except BlockingIOError:
-        return None
-
-
-def serve(
-    memory: mmap.mmap,
-    count: int,
-    mine: range,
-    settings: dict[str, Any],
-    orders: int,
-    answers: int,
-    patience_s: float = 0.0,
-) -> None:
-    """Play the consoles ``mine`` of ``count`` until nobody gives orders any more.
-
-    Parameters
-    ----------
-    memory
-        Shared with whoever gives the orders.
-    settings
-        Of every `Console`.
-    orders, answers
-        File descriptors: one byte comes in for each order, and one goes out when it is carried out.
-    patience_s
-        How long to stay awake for an order, see `Waiter`.
-    """
-    arrays, _ = map_arrays(memory, count, settings["colour"])
-    consoles = {i: Console(**settings) for i in mine}
-    waiter = Waiter([orders], patience_s)
-    os.write(answers, DONE)
-    while order := waiter.wait(orders):  # nothing at all: the other side has gone, in whatever way
-        carry_out(order, consoles, arrays)
-        os.write(answers, DONE)
+    return os.read(pipe, 1)
 
 
 def carry_out(order: bytes, consoles: dict[int, Console], arrays: dict[str, NDArray[Any]]) -> None:
-    """Let those of the consoles that are chosen act, or start; what comes of it goes into the arrays."""
+    """Let the chosen of these consoles act or start; what comes of it goes into the arrays."""
     for i, console in consoles.items():
         if not arrays["chosen"][i]:
             continue
@@ -507,13 +335,22 @@ def carry_out(order: bytes, consoles: dict[int, Console], arrays: dict[str, NDAr
 
 
 def main() -> None:
-    """Read what to play from the command line, as JSON, and play."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever gives the orders
+    """Play consoles ``first``, ``first + step``, … of ``count`` (JSON in the command line) until no order can come.
+
+    One byte comes in for each order, and one goes out when it is carried out. The arrays are shared with the process
+    that gives the orders.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the orders
     told = json.loads(sys.argv[1])
-    size = map_arrays(None, told["count"], told["settings"]["colour"])[1]
-    memory = mmap.mmap(told["memory"], size)
-    mine = range(told["first"], told["count"], told["step"])
-    serve(memory, told["count"], mine, told["settings"], told["orders"], told["answers"], told["patience_s"])
+    count, colour = told["count"], told["settings"]["colour"]
+    arrays, _ = map_arrays(mmap.mmap(told["memory"], map_arrays(None, count, colour)[1]), count, colour)
+    consoles = {i: Console(**told["settings"]) for i in range(told["first"], count, told["step"])}
+    while order := read_byte(told["orders"], told["spin_s"]):
+        carry_out(order, consoles, arrays)
+        try:
+            os.write(told["answers"], DONE)
+        except BrokenPipeError:
+            return
 
 
 if __name__ == "__main__":

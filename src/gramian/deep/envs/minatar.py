@@ -12,18 +12,17 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.envs.engine import Engine, Frames, Outcome
+from gramian.deep.envs.games import Frames, Games, Outcome
 from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.envs.options import MinAtarOptions
 
 
-class MinAtarEngine(Engine):
+class MinAtarGames(Games):
     """``count`` copies of one MinAtar game, all stepped in one call of a kernel.
 
-    With the same seed and the same actions an episode is that of the package ``minatar``, bit for bit, but for one
-    thing. The package's wrapper keeps the action before across a reset, and its sticky actions may repeat it in the
-    next episode. Here every episode begins with no-op as the action before, so that it is a function of its seed and
-    its actions. One random generator serves the game and the sticky actions, as it does in the wrapper.
+    With the same seed and actions an episode equals that of the package ``minatar`` bit for bit, with one exception:
+    the package's sticky actions may repeat the last action of the episode before. Here every episode begins with no-op
+    as the action before, so that it is a function of its seed and its actions.
 
     The game is compiled at its first start, which takes a few seconds.
     """
@@ -51,27 +50,27 @@ class MinAtarEngine(Engine):
         self.max_episode_steps = options.max_episode_steps
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
-        """See :meth:`Engine.start`."""
+        """See :meth:`Games.start`."""
         self._run(_turns(which, seeds, 0), self._sent[:0])
         return self._frames[which]
 
     def send(self, actions: NDArray[np.int64]) -> None:
-        """See :meth:`Engine.send`; the work is done by :meth:`recv`."""
+        """See :meth:`Games.send`; the work is done by :meth:`recv`."""
         self._sent = self._table[actions]
 
     def recv(self) -> Outcome:
-        """See :meth:`Engine.recv`; the arrays are the same ones every time."""
+        """See :meth:`Games.recv`; the arrays are the same ones every time."""
         self._run(self._go_on, self._sent)
         return Outcome(self._frames, self._rewards, self._over, self._no_life_lost)
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
-        """See :meth:`Engine.replay`."""
+        """See :meth:`Games.replay`."""
         lengths = np.array([taken.size for taken in actions])
         self._run(_turns(self._everyone, seeds, lengths), self._table[np.concatenate(actions)])
         return self._frames, not self._over.any()
 
     def close(self) -> None:
-        """See :meth:`Engine.close`; there is nothing to release."""
+        """See :meth:`Games.close`; there is nothing to release."""
 
     def _run(self, turns: NDArray[np.int64], actions: NDArray[np.int64]) -> None:
         self._play(self._states, self._randoms, self._frames, turns, actions, self._sticky, self._rewards, self._over)

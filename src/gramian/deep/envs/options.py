@@ -1,4 +1,4 @@
-"""The settings of the emulators. Each is set explicitly: the emulators' own defaults are nobody's paper."""
+"""The settings of the emulators. Each is set explicitly: the emulators' own defaults are those of no paper."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Games that are played side by side without learning: to evaluate, to gather features, to look at random play."""
+"""Games that are played side by side without learning: for evaluations, features and random play."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gramian.deep.envs.engine import Engine, Outcome
+from gramian.deep.envs.games import Games, Outcome
 from gramian.deep.envs.observations import FrameStack
 
 
@@ -16,7 +16,7 @@ class Players:
 
     Parameters
     ----------
-    engine
+    games
         Emulators of all slots.
     slots
         How many.
@@ -30,39 +30,37 @@ class Players:
 
     Examples
     --------
-    >>> from gramian.deep.envs import EnvironmentOptions, make_engine
+    >>> from gramian.deep.envs import make_games
     >>> from gramian.core.games import find_game
-    >>> engine = make_engine(find_game("cartpole"), 2, EnvironmentOptions())
-    >>> players = Players(engine, 2, lambda slots: slots)
+    >>> players = Players(make_games(find_game("cartpole"), 2), 2, begin=lambda slots: slots)
     >>> observations, begun = players.observe()
     >>> observations.shape, begun.tolist()
     (torch.Size([2, 4]), [True, True])
     >>> _, ended = players.step(np.zeros(2, np.int64))
     >>> players.lengths.tolist(), ended.tolist()
     ([1, 1], [])
-    >>> engine.close()
     """
 
-    def __init__(self, engine: Engine, slots: int, begin: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
+    def __init__(self, games: Games, slots: int, begin: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
         self.lengths = np.zeros(slots, np.int64)
-        self._engine, self._begin = engine, begin
-        self._stack = FrameStack(engine.observation, (1, slots))
-        self._frames = np.zeros((slots, *engine.observation.frame_shape), engine.observation.dtype)
+        self._emulator, self._begin = games, begin
+        self._stack = FrameStack(games.observation, (1, slots))
+        self._frames = np.zeros((slots, *games.observation.frame_shape), games.observation.dtype)
         self._ended = np.arange(slots)
 
     def observe(self) -> tuple[Tensor, NDArray[np.bool_]]:
-        """Begin the games that are to begin; give what all slots see ``[slots, *shape]``, and which have just begun."""
+        """Begin the games that are due; give what all slots see ``[slots, *shape]``, and which have just begun."""
         begun = np.isin(np.arange(self.lengths.size), self._ended)
         if self._ended.size:
             self.lengths[self._ended] = 0
-            self._frames[self._ended] = self._engine.start(self._ended, self._begin(self._ended))
+            self._frames[self._ended] = self._emulator.start(self._ended, self._begin(self._ended))
         return self._stack.push(torch.from_numpy(self._frames)[None], torch.from_numpy(begun)[None])[0], begun
 
     def step(self, actions: NDArray[np.int64]) -> tuple[Outcome, NDArray[np.int64]]:
         """Do an action in each slot; give what came of it, and the slots whose games ended or ran out of time."""
-        self._engine.send(actions)
-        outcome = self._engine.recv()
+        self._emulator.send(actions)
+        outcome = self._emulator.recv()
         self._frames[:] = outcome.frames
         self.lengths += 1
-        (self._ended,) = np.nonzero(outcome.terminated | (self.lengths >= self._engine.max_episode_steps))
+        (self._ended,) = np.nonzero(outcome.terminated | (self.lengths >= self._emulator.max_episode_steps))
         return outcome, self._ended

@@ -1,5 +1,6 @@
 """The environments of a population: P runs with E environments each, behind one interface."""
 
+import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.cores import cores
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError
 from gramian.core.games import Game
 from gramian.deep.agent.streams import Stream, bits
-from gramian.deep.envs.engine import Engine, Frames, check_patience
-from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.envs.options import EnvironmentOptions, Flavour
+from gramian.deep.envs.games import Frames, Games, make_games
+from gramian.deep.envs.options import EnvironmentOptions
 
 State = dict[str, NDArray[np.generic]]
 """What :meth:`Environments.restore` needs, as named arrays."""
@@ -23,41 +23,28 @@ State = dict[str, NDArray[np.generic]]
 
 @dataclass(frozen=True)
 class Step:
-    """What the last actions led to. All arrays are ``[P, E, …]``.
-
-    They belong to the environments, which overwrite them in place at the next step: copy what you keep.
-
-    Attributes
-    ----------
-    frames
-        The newest frame of the observation to act on next; after an episode's end the first of the next episode.
-    started
-        bool: that frame is the first of an episode.
-    rewards
-        float32, raw.
-    terminated
-        bool: the game is over.
-    life_lost
-        bool: a life was lost and the game was not over.
-    truncated
-        bool: the time limit ended the episode, which a learner must not take for an end of the game.
-    final_frames
-        Where ``truncated``: the newest frame of the ended episode's last observation. Elsewhere without meaning.
-    """
+    """What the last actions led to. All arrays are ``[P, E, …]``; the next step overwrites them."""
 
     frames: Frames
+    """The newest frame of the observation to act on next; after an episode's end the first of the next episode."""
     started: NDArray[np.bool_]
+    """That frame is the first of an episode."""
     rewards: NDArray[np.float32]
+    """Raw."""
     terminated: NDArray[np.bool_]
+    """The game is over."""
     life_lost: NDArray[np.bool_]
+    """A life was lost and the game was not over."""
     truncated: NDArray[np.bool_]
+    """The time limit ended the episode, which a learner must not take for an end of the game."""
     final_frames: Frames
+    """Where ``truncated``: the newest frame of the ended episode's last observation. Elsewhere without meaning."""
 
 
 class _Group(NamedTuple):
     """The environments of one game within a part."""
 
-    engine: Engine
+    games: Games
     rows: NDArray[np.intp]
     place: slice | NDArray[np.intp]
     """The rows again, as a slice where they follow one another, which is faster."""
@@ -68,10 +55,9 @@ class _Group(NamedTuple):
 class _Part:
     """Runs that take their actions together."""
 
-    def __init__(self, runs: slice, envs_per_run: int, groups: tuple[_Group, ...]) -> None:
-        self.runs = runs
+    def __init__(self, runs: slice, envs_per_run: int, groups: list[_Group]) -> None:
+        self.runs, self.groups = runs, groups
         self.rows = slice(runs.start * envs_per_run, runs.stop * envs_per_run)
-        self.groups = groups
         self.everyone = np.arange(self.rows.start, self.rows.stop)
         self.sent: NDArray[np.int64] | None = None
         """The actions that are being carried out."""
@@ -82,34 +68,29 @@ class _Part:
 class Environments:
     """P×E environments in lockstep.
 
-    Episode number k of environment e of a run is seeded with ``bits(run seed, EPISODE, e, k)``, and it is a function
-    of that seed and of the actions taken: it depends neither on P nor on the run's place in the population. Games
-    never restart because a life is lost.
+    Episode number k of environment e of a run is seeded with ``bits(run seed, EPISODE, e, k)``. It is a function of
+    that seed and of its actions alone: it depends neither on P nor on the run's place in the population. Games never
+    restart because a life is lost.
 
-    The runs can be divided into parts, so that the environments of one part play while somebody thinks about the
-    actions of another; what happens in them is the same.
+    The runs can be divided into parts, so that one part plays while actions are chosen for another; the episodes are
+    the same.
 
     Parameters
     ----------
     games
-        The game of each of the P runs. The games may have different numbers of actions, but their observations must
-        have the same shape.
+        The game of each of the P runs. Their observations must have the same shape.
     seeds
         The seed of each run.
     envs_per_run
         E.
     threads
         How many processes play the Atari games of a part; 0 takes one for each core that this process may use.
-    here
-        No processes: Atari is played in this one, when it receives an outcome. What happens in the games is the same.
-    compiled
-        Make the frames of Atari by a compiled kernel, where there is numba: a tenth of a console's time less, and
-        half a second more for each process until it is there, and 0.1 GB. They are the same frames.
     parts
         Into how many parts to divide the runs, at most one for each run.
-    patience_s
-        Seconds for which the processes that play Atari stay awake when they wait, and this one when it waits for them;
-        see `gramian.deep.envs.atari.AtariEngine`. Other games are played in this process, and nobody waits.
+    spin_s
+        Seconds that the processes that play Atari, and this one, spin before they sleep when they wait.
+    here
+        No processes: Atari is played in this one, in `recv`.
 
     Raises
     ------
@@ -134,10 +115,9 @@ class Environments:
         options: EnvironmentOptions | None = None,
         threads: int = 0,
         parts: int = 1,
-        patience_s: float = 0.0,
+        spin_s: float = 0.0,
         *,
         here: bool = False,
-        compiled: bool = False,
     ):
         if not games or len(games) != len(seeds):
             raise ValueError(f"a population needs a game and a seed for each run, not {len(games)} and {len(seeds)}")
@@ -145,46 +125,50 @@ class Environments:
             raise UserError(f"envs_per_run = {envs_per_run} is too small; give 1 or more")
         if threads < 0:
             raise UserError(f"threads = {threads} is too small; give 0 for one thread a core, or their number")
-        check_patience(patience_s)
+        if not 0 <= spin_s < math.inf:
+            raise UserError(f"spin_s = {spin_s} is no time to wait; give a finite number of seconds, 0 or more")
         if not 1 <= parts <= len(games):
             raise ValueError(f"{len(games)} runs cannot be divided into {parts} parts")
         population, count = len(games), len(games) * envs_per_run
         self.shape = (population, envs_per_run)
         self.here = here or all(game.kind != "atari" for game in games)
-        """Whether it is this process that plays, and only when it receives an outcome."""
-        options, threads = options or EnvironmentOptions(), threads or cores()
-        bounds = [population * number // parts for number in range(parts + 1)]
-        self._parts = [
-            _Part(
-                slice(*runs),
-                envs_per_run,
-                _make_groups(
-                    games, slice(*runs), envs_per_run, options, threads, patience_s, here=here, compiled=compiled
-                ),
-            )
-            for runs in pairwise(bounds)
-        ]
+        """Whether this process plays, and only in `recv`."""
+        threads = threads or cores()
+        self._parts = []
+        for begin, end in pairwise(population * number // parts for number in range(parts + 1)):
+            groups = []
+            owners = np.repeat(np.arange(begin, end), envs_per_run)
+            for game in dict.fromkeys(games[begin:end]):
+                inside = np.flatnonzero([games[owner] == game for owner in owners])
+                share = max(1, round(threads * inside.size / len(owners)))
+                copies = make_games(game, inside.size, options, share, here=here, spin_s=spin_s)
+                rows = begin * envs_per_run + inside
+                groups.append(_Group(copies, rows, _as_slice(rows), _as_slice(inside)))
+            self._parts.append(_Part(slice(begin, end), envs_per_run, groups))
         self.parts = tuple(part.runs for part in self._parts)
         """The runs of each part."""
         self._groups = [group for part in self._parts for group in part.groups]
-        self.observation = _common_observation(
-            [games[group.rows[0] // envs_per_run] for group in self._groups], self._groups
-        )
-        self.frames_per_step = self._groups[0].engine.frames_per_step
-        limits, actions = np.zeros(count, np.int64), np.zeros(count, np.int64)
-        for engine, rows, *_ in self._groups:
-            limits[rows], actions[rows] = engine.max_episode_steps, engine.actions
+        self.observation = self._groups[0].games.observation
+        for copies, rows, *_ in self._groups:
+            if copies.observation != self.observation:
+                raise UserError(
+                    f"'{games[0].name}' and '{games[rows[0] // envs_per_run].name}' cannot share a population: their "
+                    f"observations have shapes {self.observation.shape} and {copies.observation.shape}; train them in "
+                    "separate populations"
+                )
+        self.frames_per_step = self._groups[0].games.frames_per_step
+        self._limits, actions = np.zeros((2, count), np.int64)
+        for copies, rows, *_ in self._groups:
+            self._limits[rows], actions[rows] = copies.max_episode_steps, copies.actions
         self.actions: NDArray[np.int64] = actions.reshape(self.shape)[:, 0]
         """``[P]``: the number of actions of each run's game."""
-        self._limits = limits
         self._action_counts = actions.astype(np.uint64)
         self._seeds = np.repeat(np.asarray(seeds, np.int64), envs_per_run)
         self._index = np.tile(np.arange(envs_per_run), population)
         # the running episodes: their number, the steps so far and the actions taken
-        self._episode = np.zeros(count, np.int64)
-        self._length = np.zeros(count, np.int64)
+        self._episode, self._length = np.zeros((2, count), np.int64)
         self._log = np.zeros((count, 256), np.uint8)
-        self._shortest_limit = int(limits.min())  # no episode is truncated that is shorter
+        self._shortest_limit = int(self._limits.min())  # no episode is truncated that is shorter
         self._frames: Frames = np.zeros((count, *self.observation.frame_shape), self.observation.dtype)
         self._final: Frames = np.zeros_like(self._frames)
         self._rewards = np.zeros(count, np.float32)
@@ -203,9 +187,8 @@ class Environments:
     def reset(self) -> Step:
         """Start episode 0 of every environment."""
         self._forget_sent()
-        self._episode[:] = 0
-        self._length[:] = 0
-        self._clear_flags()
+        for array in (self._episode, self._length, self._rewards, self._terminated, self._life_lost, self._truncated):
+            array[:] = 0
         self._started[:] = True
         for part in self._parts:
             part.longest = 0
@@ -237,20 +220,24 @@ class Environments:
             raise RuntimeError("actions were sent before the outcome of those before was received")
         own.sent = flat.copy()
         for group in own.groups:
-            group.engine.send(flat[group.inside])
+            group.games.send(flat[group.inside])
 
     def recv(self, part: int = 0) -> Step:
-        """Wait for what the actions sent led to. What the step says of the other parts is as it was."""
+        """Wait for what the actions sent led to. What the step says of the other parts does not change."""
         own = self._parts[part]
         if own.sent is None:
             raise RuntimeError("no actions were sent")
-        for engine, _, place, _ in own.groups:
-            outcome = engine.recv()
+        for games, _, place, _ in own.groups:
+            outcome = games.recv()
             self._frames[place] = outcome.frames
             self._rewards[place] = outcome.rewards
             self._terminated[place] = outcome.terminated
             self._life_lost[place] = outcome.life_lost
-        self._record(own, own.sent)
+        own.longest += 1
+        self._reserve(own.longest)
+        length = self._length[own.rows]
+        self._log[own.everyone, length] = own.sent
+        length += 1
         own.sent = None
         started, terminated = self._started[own.rows], self._terminated[own.rows]
         life_lost, truncated = self._life_lost[own.rows], self._truncated[own.rows]
@@ -259,7 +246,7 @@ class Environments:
             truncated[:] = False
             return self._step
         life_lost &= ~terminated
-        np.greater_equal(self._length[own.rows], self._limits[own.rows], out=truncated)
+        np.greater_equal(length, self._limits[own.rows], out=truncated)
         truncated &= ~terminated
         np.logical_or(terminated, truncated, out=started)
         if truncated.any():
@@ -270,7 +257,7 @@ class Environments:
             self._episode[ended] += 1
             self._length[ended] = 0
             self._start(own, ended)
-        own.longest = int(self._length[own.rows].max())
+        own.longest = int(length.max())
         return self._step
 
     def state(self) -> State:
@@ -314,8 +301,8 @@ class Environments:
         for part in self._parts:
             part.longest = int(length[part.rows].max())
         alive = True
-        for engine, rows, *_ in self._groups:
-            self._frames[rows], lived = engine.replay(self._episode_seeds(rows), [actions[i] for i in rows])
+        for games, rows, *_ in self._groups:
+            self._frames[rows], lived = games.replay(self._episode_seeds(rows), [actions[i] for i in rows])
             alive &= lived
         self._rewards[:] = state["rewards"]
         self._started[:], self._terminated[:], self._life_lost[:], self._truncated[:] = state["flags"]
@@ -329,20 +316,20 @@ class Environments:
 
     def close(self) -> None:
         """Stop the emulators."""
-        for engine, *_ in self._groups:
-            engine.close()
+        for group in self._groups:
+            group.games.close()
 
     def _start(self, part: _Part, which: NDArray[np.intp]) -> None:
-        for engine, rows, *_ in part.groups:
+        for games, rows, *_ in part.groups:
             members = np.flatnonzero(np.isin(rows, which, assume_unique=True))
             if members.size:
-                self._frames[rows[members]] = engine.start(members, self._episode_seeds(rows[members]))
+                self._frames[rows[members]] = games.start(members, self._episode_seeds(rows[members]))
 
     def _forget_sent(self) -> None:
         for part in self._parts:
             if part.sent is not None:
-                for engine, *_ in part.groups:
-                    engine.recv()
+                for group in part.groups:
+                    group.games.recv()
                 part.sent = None
 
     def _episode_seeds(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
@@ -350,131 +337,17 @@ class Environments:
         random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows])
         return (random_bits >> np.uint64(33)).astype(np.int64)
 
-    def _record(self, part: _Part, actions: NDArray[np.int64]) -> None:
-        part.longest += 1
-        self._reserve(part.longest)
-        length = self._length[part.rows]
-        self._log[part.everyone, length] = actions
-        length += 1
-
     def _reserve(self, steps: int) -> None:
+        """Make room for the actions of an episode of so many steps."""
         if steps > self._log.shape[1]:
             longer = max(steps, 2 * self._log.shape[1])
             self._log = np.pad(self._log, ((0, 0), (0, longer - self._log.shape[1])))
-
-    def _clear_flags(self) -> None:
-        for array in (self._rewards, self._terminated, self._life_lost, self._truncated):
-            array[:] = 0
-
-
-def make_engine(
-    game: Game,
-    count: int,
-    options: EnvironmentOptions | None = None,
-    threads: int = 1,
-    patience_s: float = 0.0,
-    *,
-    here: bool = False,
-    compiled: bool = False,
-) -> Engine:
-    """Emulators of ``count`` copies of one game, to be started by hand; the last four are for Atari alone.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> make_engine(find_game("minatar/breakout"), count=2).observation.shape
-    (4, 10, 10)
-    """
-    # each kind's emulator is imported when one of its games is played
-    options = options or EnvironmentOptions()
-    if game.kind == "atari":
-        from gramian.deep.envs.atari import AtariEngine
-
-        return AtariEngine(game.id, count, options.atari, threads, patience_s=patience_s, here=here, compiled=compiled)
-    if game.kind == "minatar":
-        from gramian.deep.envs.minatar import MinAtarEngine
-
-        return MinAtarEngine(game.id, count, options.minatar)
-    from gramian.deep.envs.cartpole import CartPoleEngine
-
-    return CartPoleEngine(count, options.cartpole)
-
-
-def find_flavours(game: Game) -> tuple[Flavour, ...]:
-    """The modes and difficulties of an Atari game, the default one, in which runs are trained, first.
-
-    Raises
-    ------
-    UserError
-        If it is not an Atari game.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> [str(flavour) for flavour in find_flavours(find_game("seaquest"))]
-    ['0:0', '0:1']
-    """
-    if game.kind != "atari":
-        raise UserError(f"'{game.name}' has no modes; modes and difficulties are those of Atari games")
-    from gramian.deep.envs.flavours import flavours
-
-    return flavours(game.id)
-
-
-def make_flavour_engine(game: Game, count: int, options: EnvironmentOptions, flavour: Flavour) -> Engine:
-    """Emulators of ``count`` copies of an Atari game in another flavour, to be started by hand.
-
-    Raises
-    ------
-    UserError
-        If the game does not have that flavour.
-    """
-    if flavour not in (known := find_flavours(game)):
-        raise unknown(f"mode of '{game.name}':", str(flavour), map(str, known))
-    from gramian.deep.envs.atari import AtariEngine
-
-    # Setting a mode, be it the default one, lets some frames pass before the game begins, as the training does not.
-    other = None if flavour == known[0] else flavour
-    return AtariEngine(game.id, count, options.atari, min(count, cores()), flavour=other)
-
-
-def _make_groups(
-    games: Sequence[Game],
-    runs: slice,
-    envs_per_run: int,
-    options: EnvironmentOptions,
-    threads: int,
-    patience_s: float,
-    *,
-    here: bool,
-    compiled: bool,
-) -> tuple[_Group, ...]:
-    groups = []
-    owners = np.repeat(np.arange(runs.start, runs.stop), envs_per_run)
-    first = runs.start * envs_per_run
-    for game in dict.fromkeys(games[runs]):
-        rows = first + np.flatnonzero([games[owner] == game for owner in owners])
-        share = max(1, min(rows.size, round(threads * rows.size / len(owners))))
-        engine = make_engine(game, rows.size, options, share, patience_s, here=here, compiled=compiled)
-        groups.append(_Group(engine, rows, _as_slice(rows), _as_slice(rows - first)))
-    return tuple(groups)
 
 
 def _as_slice(rows: NDArray[np.intp]) -> slice | NDArray[np.intp]:
     """The rows as a slice where they follow one another."""
     begin, end = int(rows[0]), int(rows[-1]) + 1
     return slice(begin, end) if end - begin == rows.size else rows
-
-
-def _common_observation(games: Sequence[Game], groups: Sequence[_Group]) -> ObservationSpec:
-    first = groups[0].engine.observation
-    for game, (engine, *_) in zip(games, groups, strict=True):
-        if engine.observation != first:
-            raise UserError(
-                f"'{games[0].name}' and '{game.name}' cannot share a population: their observations have shapes "
-                f"{first.shape} and {engine.observation.shape}; train them in separate populations"
-            )
-    return first
 
 
 def _crc32(frames: Frames) -> int:

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.cores import cores
+from gramian.deep.envs import EnvironmentOptions, Flavour, Games, Players, make_games
+from gramian.deep.runs.load import Run, check_epsilon
+from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.core.errors import UserError
 from gramian.core.progress import Progress
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
-from gramian.deep.envs import EnvironmentOptions, Flavour, make_engine, make_flavour_engine
-from gramian.deep.envs.engine import Engine
-from gramian.deep.envs.playing import Players
-from gramian.deep.runs.load import Run, check_epsilon
 
 AT_ONCE = 16
 """Games that are played at once where nothing else is asked for."""
@@ -23,31 +21,22 @@ AT_ONCE = 16
 
 @dataclass(frozen=True)
 class PlayedGame:
-    """One game from its beginning to its end.
-
-    Attributes
-    ----------
-    episode
-        Its number in the evaluation.
-    raw_return
-        Sum of the game's own rewards over the whole game.
-    truncated
-        The time limit ended it.
-    seed
-        Of the emulator.
-    taken
-        The actions, with which `seed` makes the game again.
-    """
+    """One game from its beginning to its end."""
 
     episode: int
+    """Its number in the evaluation."""
     raw_return: float
+    """Sum of the game's own rewards over the whole game."""
     truncated: bool
+    """The time limit ended it."""
     seed: int
+    """Of the emulator."""
     taken: NDArray[np.uint8]
+    """The actions, with which `seed` makes the game again."""
 
     @property
     def length_agent_steps(self) -> int:
-        """How long it was."""
+        """Number of its actions."""
         return self.taken.size
 
 
@@ -63,10 +52,9 @@ def evaluate(
 ) -> list[PlayedGame]:
     """Let a run play ``episodes`` whole games.
 
-    Which games are played is settled beforehand: number i begins with a seed that is a function of the run's seed,
-    ``seed`` and i, and so are its random actions. Each is played to its end and counts once, so that short games do
-    not count for more than long ones, however many are played at once. The seeds come from a random stream of their
-    own: they are not those of the training.
+    The seed and the random actions of game i are functions of the run's seed, ``seed`` and i. Every game is played to
+    its end and counts once, so that short games do not count for more than long ones, however many are played at once.
+    The seeds come from a random stream of their own: they are not those of the training.
 
     Parameters
     ----------
@@ -79,11 +67,11 @@ def evaluate(
     seed
         Another seed gives other games.
     options
-        Settings of the emulators; those that the run was trained with where they are not given.
+        Settings of the emulators; by default those that the run was trained with.
     at_once
         How many games are played side by side.
     flavour
-        A mode and a difficulty of an Atari game; those of the training where they are not given.
+        A mode and a difficulty of an Atari game; by default those of the training.
 
     Raises
     ------
@@ -93,23 +81,28 @@ def evaluate(
     Examples
     --------
     >>> import tempfile
-    >>> from dataclasses import replace
     >>> from gramian.deep import Arm, Config, load_preset, load_run, population, train
-    >>> settings = replace(load_preset("cartpole"), frames=200, prefill_agent_steps=100)
-    >>> config = Config("cartpole", settings, population(["cartpole"], [Arm("dqn")], [0]))
+    >>> config = Config("tiny", load_preset("tiny"), population(["cartpole"], [Arm("dqn")], [0]))
     >>> run = load_run(train(config, tempfile.mkdtemp()) / "cartpole-dqn-s0")
     >>> games = evaluate(run, episodes=3)
     >>> [game.episode for game in games], all(game.raw_return == game.length_agent_steps for game in games)
     ([0, 1, 2], True)
     """
-    _check(run, episodes, epsilon, seed, at_once)
-    engine = make_player(run, options, min(episodes, at_once), flavour)
+    for name, value in (("episodes", episodes), ("at_once", at_once)):
+        if value < 1:
+            raise UserError(f"{name} is {value}; it must be at least 1")
+    check_epsilon(epsilon)
+    if not 0 <= seed < 2**63:
+        raise UserError(f"seed is {seed}; it must be a whole number from 0 to 2^63 - 1")
+    if not run.finite:
+        raise UserError(f"the weights of run '{run.spec.name}' are not finite: it diverged, so that it cannot play")
+    emulator = make_player(run, options, min(episodes, at_once), flavour)
     where = "" if flavour is None else f" in mode {flavour}"
     try:
         with Progress(episodes, f"evaluating{where}", unit="game") as progress:
-            return _play(run, engine, min(episodes, at_once), episodes, epsilon, seed, progress)
+            return _play(run, emulator, min(episodes, at_once), episodes, epsilon, seed, progress)
     finally:
-        engine.close()
+        emulator.close()
 
 
 def summary(returns: Sequence[float]) -> str:
@@ -127,34 +120,33 @@ def summary(returns: Sequence[float]) -> str:
     )
 
 
-def make_player(run: Run, options: EnvironmentOptions | None, count: int, flavour: Flavour | None = None) -> Engine:
-    """Emulators of ``count`` copies of a run's game, in another flavour where one is named.
+def make_player(run: Run, options: EnvironmentOptions | None, count: int, flavour: Flavour | None = None) -> Games:
+    """``count`` copies of a run's game, in another flavour where one is named.
 
     Raises
     ------
     UserError
         If ``options`` change what the run sees or what it can do.
     """
-    game, chosen = run.spec.game, options or run.config.settings.environment
-    if flavour is None:
-        engine = make_engine(game, count, chosen, min(count, cores()))
-    else:
-        engine = make_flavour_engine(game, count, chosen, flavour)
+    game = run.spec.game
+    games = make_games(
+        game, count, options or run.config.settings.environment, min(count, cores()), flavour=flavour
+    )
     for what, given, own in (
-        ("observations", engine.observation.shape, run.observation.shape),
-        ("actions", engine.actions, run.actions),
+        ("observations", games.observation.shape, run.observation.shape),
+        ("actions", games.actions, run.actions),
     ):
         if given != own:
-            engine.close()
+            games.close()
             raise UserError(
-                f"{what} of '{run.spec.game.name}' are {given} with these settings and {own} in the run "
-                f"'{run.spec.name}'; leave the stack and the set of actions as they were in the training"
+                f"{what} of '{game.name}' are {given} with these settings and {own} in the run '{run.spec.name}'; "
+                "leave the stack and the set of actions as they were in the training"
             )
-    return engine
+    return games
 
 
 def _play(
-    run: Run, engine: Engine, slots: int, episodes: int, epsilon: float, seed: int, progress: Progress
+    run: Run, emulator: Games, slots: int, episodes: int, epsilon: float, seed: int, progress: Progress
 ) -> list[PlayedGame]:
     numbers = np.full(slots, -1)  # of the game that each slot plays; -1 where there is none left for it
     returns = np.zeros(slots)
@@ -163,7 +155,7 @@ def _play(
     begun = 0
 
     def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
-        # The emulators step all slots together, so that those without a game play one that nobody looks at.
+        # The emulators step all slots together, so that those without a game play one that does not count.
         nonlocal begun
         following = begun + np.arange(those.size)
         numbers[those] = np.where(following < episodes, following, -1)
@@ -171,14 +163,18 @@ def _play(
         returns[those] = 0.0
         for slot in those.tolist():
             taken[slot] = bytearray()
-        return _game_seeds(run, seed, numbers[those])
+        return seeds()[those]
 
-    players = Players(engine, slots, begin)
+    def seeds() -> NDArray[np.int64]:
+        # 31 bits: the emulators' seeds are non-negative 32-bit integers
+        return (bits(run.spec.seed, Stream.EVALUATE, seed, numbers) >> np.uint64(33)).astype(np.int64)
+
+    players = Players(emulator, slots, begin)
     while len(games) < episodes:
         observations, _ = players.observe()
         actions = run.q_values(observations).argmax(1).cpu().numpy()
         draws = bits(run.spec.seed, Stream.EVALUATE, seed, numbers, players.lengths)
-        actions = np.where(uniform(draws) < epsilon, integers(draws, engine.actions), actions)
+        actions = np.where(uniform(draws) < epsilon, integers(draws, emulator.actions), actions)
         outcome, ended = players.step(actions)
         returns += outcome.rewards
         for slot, action in enumerate(actions.tolist()):
@@ -189,25 +185,9 @@ def _play(
                     episode=int(numbers[slot]),
                     raw_return=float(returns[slot]),
                     truncated=not outcome.terminated[slot],
-                    seed=int(_game_seeds(run, seed, numbers[slot])),
+                    seed=int(seeds()[slot]),
                     taken=np.frombuffer(bytes(taken[slot]), np.uint8),
                 )
             )
             progress.advance(note=f"mean so far {statistics.fmean(game.raw_return for game in games):.1f}")
     return sorted(games, key=lambda game: game.episode)
-
-
-def _game_seeds(run: Run, seed: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    # 31 bits: the emulators' seeds are non-negative 32-bit integers
-    return (bits(run.spec.seed, Stream.EVALUATE, seed, numbers) >> np.uint64(33)).astype(np.int64)
-
-
-def _check(run: Run, episodes: int, epsilon: float, seed: int, at_once: int) -> None:
-    for name, value in (("episodes", episodes), ("at_once", at_once)):
-        if value < 1:
-            raise UserError(f"{name} is {value}; it must be at least 1")
-    check_epsilon(epsilon)
-    if not 0 <= seed < 2**63:
-        raise UserError(f"seed is {seed}; it must be a whole number from 0 to 2^63 - 1")
-    if not run.finite:
-        raise UserError(f"the weights of run '{run.spec.name}' are not finite: it diverged, so that it cannot play")

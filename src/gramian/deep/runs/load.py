@@ -8,16 +8,16 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gramian.core.errors import UserError
-from gramian.core.files import find_export
-from gramian.deep.agent.networks import NetworkSpec, Parameters, QOutput, forward, parameter_shapes
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
-from gramian.deep.envs import make_engine
-from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.training.checkpoint import read_weights
 from gramian.deep.training.config import Config, RunSpec, settings_from
+from gramian.deep.envs import make_games
+from gramian.deep.agent.networks import NetworkSpec, Parameters, QOutput, forward, parameter_shapes
+from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.training.session import pick_device, run_from
+from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.deep.training.trainer import network_spec
+from gramian.core.errors import UserError
+from gramian.core.files import find_export
 
 CONFIG = "config.toml"
 
@@ -161,7 +161,7 @@ def load_run(path: Path | str, device: str = "cpu") -> Run:
     agent_steps, saved = read_weights(folder)
     place = pick_device(device)
     game = config.runs[0].game
-    engine = make_engine(game, 1, config.settings.environment)
+    engine = make_games(game, 1, config.settings.environment)
     observation, actions = engine.observation, engine.actions
     engine.close()
     prefix = "online."

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.deep.envs import EnvironmentOptions, Games, make_games
+from gramian.deep.runs.evaluation import PlayedGame
+from gramian.core.games import Game
+from gramian.deep.runs.load import Run
 from gramian.core.errors import UserError, WorkFailed, unknown
 from gramian.core.files import replacing
-from gramian.core.games import Game
-from gramian.deep.envs import EnvironmentOptions, make_engine
-from gramian.deep.envs.engine import Engine
-from gramian.deep.runs.evaluation import PlayedGame
-from gramian.deep.runs.load import Run
 
 Picture = NDArray[np.uint8]
 """``[height, width, 3]``; both are even once it is enlarged, as MP4 asks for."""
@@ -22,22 +21,10 @@ Picture = NDArray[np.uint8]
 FRAMES_PER_SECOND = {"atari": 60, "minatar": 10, "cartpole": 50}
 """At which pace each kind of game is shown; for Atari these are emulator frames."""
 ATARI_SCALE, MINATAR_CELL = 3, 32
-CHANNEL_COLOURS = np.array(
-    [
-        [230, 159, 0],
-        [86, 180, 233],
-        [0, 158, 115],
-        [240, 228, 66],
-        [0, 114, 178],
-        [213, 94, 0],
-        [204, 121, 167],
-        [238, 238, 238],
-        [148, 103, 189],
-        [140, 86, 75],
-    ],
-    np.uint8,
-)
-"""One for each channel of a MinAtar game: Okabe and Ito's, which colour-blind people can tell apart, and some more."""
+CHANNEL_COLOURS = np.frombuffer(
+    bytes.fromhex("e69f00 56b4e9 009e73 f0e442 0072b2 d55e00 cc79a7 eeeeee 9467bd 8c564b"), np.uint8
+).reshape(-1, 3)
+"""One for each channel of a MinAtar game: Okabe and Ito's, which are safe for colour-blind people, and some more."""
 
 
 def check_video(path: Path) -> None:
@@ -87,13 +74,13 @@ def record(run: Run, game: PlayedGame, path: Path, options: EnvironmentOptions |
     """
     check_video(path)
     options = options or run.config.settings.environment
-    engine, draw, scale = _screen(run.spec.game, options)
-    speed = FRAMES_PER_SECOND[run.spec.game.kind] / engine.frames_per_step
+    games, draw, scale = _screen(run.spec.game, options)
+    speed = FRAMES_PER_SECOND[run.spec.game.kind] / games.frames_per_step
     shown = 0
 
     def pictures() -> Iterator[Picture]:
         nonlocal shown
-        for frame in _frames(engine, game):
+        for frame in _frames(games, game):
             shown += 1
             yield draw(frame)
 
@@ -101,30 +88,30 @@ def record(run: Run, game: PlayedGame, path: Path, options: EnvironmentOptions |
         with replacing(path) as temporary:
             _WRITERS[path.suffix.lower()](temporary, pictures(), scale, speed)
     finally:
-        engine.close()
+        games.close()
     return shown
 
 
-def _frames(engine: Engine, game: PlayedGame) -> Iterator[NDArray[Any]]:
+def _frames(games: Games, game: PlayedGame) -> Iterator[NDArray[Any]]:
     """The frames of a game, the first one included."""
-    yield engine.start(np.arange(1), np.array([game.seed]))[0]
+    yield games.start(np.arange(1), np.array([game.seed]))[0]
     total = 0.0
     for action in game.taken:
-        engine.send(np.array([action], np.int64))
-        outcome = engine.recv()
+        games.send(np.array([action], np.int64))
+        outcome = games.recv()
         total += float(outcome.rewards[0])
         yield outcome.frames[0]
     if total != game.raw_return:
         raise WorkFailed(f"the game to record came out at {total}, not at {game.raw_return}: the emulator has changed")
 
 
-def _screen(game: Game, options: EnvironmentOptions) -> tuple[Engine, Callable[[NDArray[Any]], Picture], int]:
+def _screen(game: Game, options: EnvironmentOptions) -> tuple[Games, Callable[[NDArray[Any]], Picture], int]:
     """An emulator of one game, what makes a picture of its frames, and how many times the picture is enlarged."""
     if game.kind == "atari":
-        from gramian.deep.envs.atari import AtariEngine
+        from gramian.deep.envs.atari import AtariGames
 
-        return AtariEngine(game.id, 1, options.atari, 1, colour=True), lambda frame: frame, ATARI_SCALE
-    return make_engine(game, 1, options), _minatar_picture if game.kind == "minatar" else _cartpole_picture, 1
+        return AtariGames(game.id, 1, options.atari, colour=True), np.asarray, ATARI_SCALE
+    return make_games(game, 1, options), _minatar_picture if game.kind == "minatar" else _cartpole_picture, 1
 
 
 def _minatar_picture(channels: NDArray[np.uint8]) -> Picture:

@@ -17,8 +17,7 @@ from gramian.core.games import Game
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.networks import forward
 from gramian.deep.agent.streams import Stream, bits, integers
-from gramian.deep.envs import EnvironmentOptions, make_engine
-from gramian.deep.envs.playing import Players
+from gramian.deep.envs import EnvironmentOptions, make_games
 from gramian.deep.training.config import Config
 from gramian.representation.streaming import FeatureStatistics
 
@@ -44,7 +43,7 @@ def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tens
     torch.Size([100, 4, 10, 10])
     """
     slots = min(PLAYERS, count)
-    engine = make_engine(game, slots, options, min(slots, cores()))
+    engine = make_games(game, slots, options, min(slots, cores()))
     everyone, episodes = np.arange(slots), np.full(slots, -1)
 
     def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -81,22 +81,19 @@ def make_environments(
     """The environments of a population whose learner is on ``device``.
 
     ``threads`` processes play Atari, 0 takes one for each core, unless the process that learns `plays_itself`. Beside a
-    GPU, where the emulators take most of the time, a compiled kernel makes the frames, and the runs are divided in two
-    parts: one plays while the other is being thought about. Where no ``patience_s`` is given it is `patience`; where it
-    is, there are processes.
+    GPU the runs are divided in two parts: one plays while actions are chosen for the other. Where no ``patience_s`` is
+    given it is `patience`; where it is, there are processes.
     """
     settings, runs = config.settings, config.runs
-    beside_gpu = _beside_gpu(config, device)
     return Environments(
         [run.game for run in runs],
         [run.seed for run in runs],
         settings.envs_per_run,
         settings.environment,
         threads,
-        parts=min(2, len(runs)) if beside_gpu else 1,
-        patience_s=patience(config, threads, device) if patience_s is None else patience_s,
+        parts=min(2, len(runs)) if _beside_gpu(config, device) else 1,
+        spin_s=patience(config, threads, device) if patience_s is None else patience_s,
         here=patience_s is None and plays_itself(config, threads, device),
-        compiled=beside_gpu,
     )
 
 

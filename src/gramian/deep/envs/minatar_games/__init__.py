@@ -4,7 +4,7 @@ A game is a row of integers, whose places its module names, and a row of its ran
 
 - ``SIZE``: how many integers;
 - ``CHANNELS``: the planes of its picture;
-- ``ACTIONS``: those of the six actions that have an effect;
+- ``ACTIONS``: those of the six actions that have an effect.
 
-and the kernel ``play``, which plays many copies of it in one call (see :mod:`.rows`).
+and the kernels ``reset``, ``act`` and ``draw``, of which :mod:`.rows` makes ``play``, many copies in one call.
 """

@@ -9,19 +9,11 @@ from gramian.deep.envs.minatar_games.rows import (
     OVER,
     RIGHT,
     STAY,
-    Actions,
     Frame,
-    Frames,
-    Over,
-    Randoms,
-    Rewards,
     State,
-    States,
-    Turns,
-    begin,
-    choose,
     clear,
     paint_bits,
+    play_for,
 )
 
 # STRUCK: the ball met a brick at the step before, and goes through the next one
@@ -107,28 +99,4 @@ def draw(state: State, frame: Frame) -> None:
         paint_bits(frame[3], WALL_TOP + row, state[WALL + row])
 
 
-@exact_kernel
-def play(
-    states: States,
-    randoms: Randoms,
-    frames: Frames,
-    turns: Turns,
-    actions: Actions,
-    sticky: float,
-    rewards: Rewards,
-    over: Over,
-) -> None:
-    """See :mod:`gramian.deep.envs.minatar_games.rows`."""
-    taken = 0
-    for k in range(turns.shape[0]):
-        i, seed, count = turns[k, 0], turns[k, 1], turns[k, 2]
-        state, random = states[i], randoms[i]
-        if seed >= 0:
-            begin(state, random, seed)
-            reset(state, random)
-        total = 0
-        for t in range(taken, taken + count):
-            total += act(state, random, choose(state, random, actions[t], sticky))
-        taken += count
-        rewards[i], over[i] = total, state[OVER] != 0
-        draw(state, frames[i])
+play = play_for(globals())

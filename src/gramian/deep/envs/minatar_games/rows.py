@@ -1,15 +1,12 @@
-"""What the games share: the first places of a row, the six actions, sticky actions, and the grid.
-
-Every game has a kernel ``play(states, randoms, frames, turns, actions, sticky, rewards, over)``. A turn is (i, seed,
-count): environment i starts a new episode where the seed is not negative, then takes the next ``count`` of the actions,
-and its picture is drawn. The sum of its rewards and whether its game is over go to ``rewards[i]`` and ``over[i]``. The
-few lines of this loop stand in every game: a kernel that is given to another as an argument cannot be kept on the disk.
+"""What the games share: the first places of a row, the six actions, sticky actions, the grid, and how turns are played.
 
 numba compiles a kernel once more for each literal integer that it is called with. Numbers that are handed to kernels
 are therefore ``np.int64`` where that would cost seconds.
 """
 
-from typing import TypeAlias
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +17,6 @@ from gramian.deep.envs.minatar_games.mersenne import Random, draw_uniform, seed_
 Integer: TypeAlias = int | np.int64
 State: TypeAlias = NDArray[np.int64]
 Frame: TypeAlias = NDArray[np.uint8]
-
-States: TypeAlias = NDArray[np.int64]
-"""``[n, SIZE]``"""
-Randoms: TypeAlias = NDArray[np.uint32]
-"""``[n, 625]``"""
-Frames: TypeAlias = NDArray[np.uint8]
-"""``[n, channels, 10, 10]``"""
-Turns: TypeAlias = NDArray[np.int64]
-"""``[m, 3]``: environment, seed of a new episode or −1, number of actions"""
-Actions: TypeAlias = NDArray[np.int64]
-"""``[…]``: those of all turns, of the six"""
-Rewards: TypeAlias = NDArray[np.float32]
-"""``[n]``"""
-Over: TypeAlias = NDArray[np.bool_]
-"""``[n]``"""
 
 OVER, BEFORE, RAMPING = 0, 1, 2
 """Places in every row: whether the game is over, the action before, whether the game becomes harder."""
@@ -87,3 +69,68 @@ def paint_mark(plane: Frame, y: Integer, x: Integer) -> None:
     """Set one cell of ``plane`` ``[10, 10]``, if it lies on the grid."""
     if 0 <= x < CELLS:
         plane[y, x] = 1
+
+
+def reset(state: State, random: Random) -> None:
+    """Begin a game. Every game has its own."""
+
+
+def act(state: State, random: Random, action: int) -> int:
+    """Take an action and return the reward. Every game has its own."""
+    raise NotImplementedError
+
+
+def draw(state: State, frame: Frame) -> None:
+    """Draw the picture ``[channels, 10, 10]``. Every game has its own."""
+
+
+def _play(
+    states: NDArray[np.int64],
+    randoms: NDArray[np.uint32],
+    frames: NDArray[np.uint8],
+    turns: NDArray[np.int64],
+    actions: NDArray[np.int64],
+    sticky: float,
+    rewards: NDArray[np.float32],
+    over: NDArray[np.bool_],
+) -> None:
+    """Play many copies of a game.
+
+    Parameters
+    ----------
+    states, randoms, frames
+        ``[n, SIZE]``, ``[n, 625]`` and ``[n, CHANNELS, 10, 10]``.
+    turns
+        ``[m, 3]``, each (i, seed, count): copy i starts a new episode where the seed is not negative, then takes the
+        next ``count`` of the actions, and its picture is drawn.
+    actions
+        Those of all turns.
+    sticky
+        Chance that the action before is repeated.
+    rewards, over
+        ``[n]`` each: sum of a turn's rewards, and whether the game is over.
+    """
+    taken = 0
+    for k in range(turns.shape[0]):
+        i, seed, count = turns[k, 0], turns[k, 1], turns[k, 2]
+        state, random = states[i], randoms[i]
+        if seed >= 0:
+            begin(state, random, seed)
+            reset(state, random)
+        total = 0
+        for t in range(taken, taken + count):
+            total += act(state, random, choose(state, random, actions[t], sticky))
+        taken += count
+        rewards[i], over[i] = total, state[OVER] != 0
+        draw(state, frames[i])
+
+
+def play_for(game: dict[str, Any]) -> Callable[..., None]:
+    """Compile `_play` with the ``reset``, ``act`` and ``draw`` of the module whose names ``game`` holds.
+
+    A kernel that is an argument of another cannot be kept on the disk. Machine code is kept by the kernel's name, so
+    that it has to differ from game to game.
+    """
+    name = f"play_{game['__name__'].rpartition('.')[2]}"
+    code = _play.__code__.replace(co_name=name, co_qualname=name)
+    return exact_kernel(FunctionType(code, {**globals(), **game}))
