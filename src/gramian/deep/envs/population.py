@@ -152,7 +152,7 @@ class Environments:
         for copies, rows, *_ in self._groups:
             if copies.observation != self.observation:
                 raise UserError(
-                    f"'{games[0].name}' and '{games[rows[0] // envs_per_run].name}' cannot share a population: their "
+                    f"'{games[0].name}' and '{games[int(rows[0]) // envs_per_run].name}' cannot share a population: their "
                     f"observations have shapes {self.observation.shape} and {copies.observation.shape}; train them in "
                     "separate populations"
                 )

@@ -1,8 +1,7 @@
 """What the features of a population look like on states that no run learns from.
 
-The states are fixed: a random player visits them, as for the average Q-value of Mnih et al. (2013). They are a function
-of the game and its settings alone, so that all arms and seeds are measured on the same ones, and a resumed run on those
-that it was measured on before.
+A random player visits the states, as for the average Q-value of Mnih et al. (2013). They are a function of the game and
+its settings alone: the same for all arms and seeds, and after a resume.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from gramian.core.games import Game
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.networks import forward
 from gramian.deep.agent.streams import Stream, bits, integers
-from gramian.deep.envs import EnvironmentOptions, make_games
+from gramian.deep.envs import EnvironmentOptions, Players, make_games
 from gramian.deep.training.config import Config
 from gramian.representation.streaming import FeatureStatistics
 
@@ -33,8 +32,7 @@ BATCH_SIZES = {"cpu": 256, "cuda": 1024}
 def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tensor:
     """``count`` different observations ``[count, *shape]`` of a game that is played at random.
 
-    A random player of a small game sees the same again and again; what it has seen before is passed over. Should the
-    game not have so many within `PATIENCE` times the steps that it takes otherwise, repetitions are taken too.
+    States that were seen before are skipped, unless the game yields too few within `PATIENCE` times the usual steps.
 
     Examples
     --------
@@ -43,31 +41,29 @@ def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tens
     torch.Size([100, 4, 10, 10])
     """
     slots = min(PLAYERS, count)
-    engine = make_games(game, slots, options, min(slots, cores()))
+    games = make_games(game, slots, options, min(slots, cores()))
     everyone, episodes = np.arange(slots), np.full(slots, -1)
 
     def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
         episodes[those] += 1
         return (bits(0, Stream.HELD_OUT, those, episodes[those], 0) >> np.uint64(33)).astype(np.int64)
 
-    players = Players(engine, slots, begin)
+    players = Players(games, slots, begin)
     kept: list[Tensor] = []
     known: set[bytes] = set()
-    step = 0
-    patience = PATIENCE * SPACING_AGENT_STEPS * -(-count // slots)
+    step, patience = 0, PATIENCE * SPACING_AGENT_STEPS * -(-count // slots)
     try:
         while len(kept) < count:
             observations, _ = players.observe()
             step += 1
-            if step % SPACING_AGENT_STEPS == 0:
-                for state in observations:
-                    content = hashlib.blake2b(state.numpy().tobytes(), digest_size=16).digest()
-                    if content not in known or step > patience:
-                        known.add(content)
-                        kept.append(state.clone())
-            players.step(integers(bits(0, Stream.HELD_OUT, everyone, episodes, players.lengths + 1), engine.actions))
+            for state in observations if step % SPACING_AGENT_STEPS == 0 else ():
+                content = hashlib.blake2b(state.numpy().tobytes(), digest_size=16).digest()
+                if content not in known or step > patience:
+                    known.add(content)
+                    kept.append(state.clone())
+            players.step(integers(bits(0, Stream.HELD_OUT, everyone, episodes, players.lengths + 1), games.actions))
     finally:
-        engine.close()
+        games.close()
     return torch.stack(kept[:count])
 
 
@@ -83,10 +79,7 @@ class HeldOut:
 
     @torch.no_grad()
     def measure(self, learner: Learner) -> list[dict[str, float]]:
-        """The measures of each run's features, by name. Changes nothing.
-
-        The runs are measured one after the other: it costs no memory, and the numbers do not depend on the population.
-        """
+        """The measures of each run's features, by name; run by run, so that they do not depend on the population."""
         for game in dict.fromkeys(self._games):
             if game not in self._states:
                 self._states[game] = held_out_states(game, self._options, self._count).to(self._device)
