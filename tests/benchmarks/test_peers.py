@@ -15,8 +15,7 @@ from gramian.core.games import find_game
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import NetworkSpec, forward
-from gramian.deep.envs import Environments
-from gramian.deep.envs import make_games
+from gramian.deep.envs import Environments, make_games
 from tests.benchmarks.workloads import tiny
 
 ATARI = {"game": "breakout", "preset": "author"}

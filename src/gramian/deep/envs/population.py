@@ -138,8 +138,8 @@ class Environments:
         for begin, end in pairwise(population * number // parts for number in range(parts + 1)):
             groups = []
             owners = np.repeat(np.arange(begin, end), envs_per_run)
-            for game in dict.fromkeys(games[begin:end]):
-                inside = np.flatnonzero([games[owner] == game for owner in owners])
+            for game in dict.fromkeys(games[number] for number in range(begin, end)):
+                inside = np.flatnonzero([games[owner] == game for owner in owners.tolist()])
                 share = max(1, round(threads * inside.size / len(owners)))
                 copies = make_games(game, inside.size, options, share, here=here, spin_s=spin_s)
                 rows = begin * envs_per_run + inside
@@ -151,10 +151,10 @@ class Environments:
         self.observation = self._groups[0].games.observation
         for copies, rows, *_ in self._groups:
             if copies.observation != self.observation:
+                other = games[int(rows[0]) // envs_per_run].name
                 raise UserError(
-                    f"'{games[0].name}' and '{games[int(rows[0]) // envs_per_run].name}' cannot share a population: their "
-                    f"observations have shapes {self.observation.shape} and {copies.observation.shape}; train them in "
-                    "separate populations"
+                    f"'{games[0].name}' and '{other}' cannot share a population: their observations have shapes "
+                    f"{self.observation.shape} and {copies.observation.shape}; train them in separate populations"
                 )
         self.frames_per_step = self._groups[0].games.frames_per_step
         self._limits, actions = np.zeros((2, count), np.int64)
