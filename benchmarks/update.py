@@ -28,8 +28,7 @@ from gramian.core.files import output_folder, replace_text
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from gramian.deep.agent.networks import NetworkSpec
 from gramian.deep.engines.graphs import random_batch, record
-from gramian.deep.training.memory import memory_bill
-from gramian.deep.training.session import learner_bytes
+from gramian.deep.training.memory import learner_bytes, memory_bill
 
 KAPPA = 0.1
 SPEC = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)

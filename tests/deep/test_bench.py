@@ -17,7 +17,7 @@ from gramian.deep.agent.arms import Arm
 from gramian.deep.engines.graphs import pick_execution
 from gramian.deep.training import bench
 from gramian.deep.training.config import Config, load_preset, population
-from gramian.deep.training.session import place_replay
+from gramian.deep.training.memory import place_replay
 
 
 def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
@@ -278,7 +278,7 @@ def test_a_cpu_executes_eagerly_and_in_no_other_way():
 
 
 def test_a_replay_that_does_not_fit_on_the_gpu_goes_to_the_host(monkeypatch):
-    monkeypatch.setattr("gramian.deep.training.session.available_bytes", lambda _: 100)
+    monkeypatch.setattr("gramian.deep.training.memory.available_bytes", lambda _: 100)
     gpu = torch.device("cuda")
     assert place_replay("auto", gpu, 90) == gpu
     assert place_replay("auto", gpu, 91) == torch.device("cpu")

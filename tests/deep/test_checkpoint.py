@@ -1,4 +1,6 @@
+import hashlib
 import json
+import shutil
 
 import pytest
 import torch
@@ -16,7 +18,7 @@ def save(checkpoints, step, segments=(), segments_from=None):
     checkpoints.save(
         step,
         counters={"updates": step // 4},
-        log_lengths={f"{RUN}/episodes.csv": 7},
+        logs={f"{RUN}/episodes.csv": (7, hashlib.sha256(b"frames\n").hexdigest())},
         shared={"stack": torch.full((3,), step)},
         runs=[{"online.w": torch.full((2, 2), float(step))}],
         segments=[(first, end, {"frames": torch.arange(first, end)}) for first, end in segments],
@@ -37,8 +39,10 @@ def test_a_run_is_written_before_the_next_is_asked_for(tmp_path):
             assert not (tmp_path / name / "checkpoints" / "1000.safetensors").exists()
             yield {"online.w": torch.full((2,), float(number))}
 
+    for name in names:
+        (tmp_path / name).mkdir()
     checkpoints = Checkpoints(tmp_path, names)
-    checkpoints.save(1000, counters={}, log_lengths={}, shared={"x": torch.zeros(1)}, runs=weights())
+    checkpoints.save(1000, counters={}, logs={}, shared={"x": torch.zeros(1)}, runs=weights())
     assert [checkpoints.load().runs[name]["online.w"][0].item() for name in names] == [0.0, 1.0]
 
 
@@ -120,6 +124,45 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, victim
         return
     with pytest.warns(UserWarning, match="checkpoint at agent step 20 is damaged"):
         assert Checkpoints(tmp_path, [RUN]).load().agent_steps == 10
+
+
+@pytest.mark.parametrize(
+    ("victim", "old", "new", "said"),
+    [
+        (f"{RUN}/episodes.csv", "frames", "frimes", "pong-dqn-s0/episodes.csv is not what was written"),
+        (
+            "checkpoints/20.json",
+            '"pong-dqn-s0/episodes.csv": 7',
+            '"pong-dqn-s0/episodes.csv": 5',
+            "its manifest is not",
+        ),
+        ("checkpoints/20.json", '"updates": 5', '"updates": 6', "its manifest is not what was written"),
+    ],
+)
+def test_an_altered_log_or_manifest_is_named(tmp_path, victim, old, new, said):
+    save(Checkpoints(tmp_path, [RUN]), 20)
+    path = tmp_path / victim
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.warns(UserWarning, match=said), pytest.raises(UserError, match="is whole; remove"):
+        Checkpoints(tmp_path, [RUN]).load()
+
+
+def test_a_checkpoint_of_a_version_without_checksums_of_logs_is_used(tmp_path):
+    save(Checkpoints(tmp_path, [RUN]), 20)
+    path = tmp_path / "checkpoints" / "20.json"
+    old = {name: value for name, value in json.loads(path.read_text()).items() if name not in ("log_sums", "sha256")}
+    path.write_text(json.dumps(old))
+    assert Checkpoints(tmp_path, [RUN]).load().agent_steps == 20
+
+
+def test_a_run_s_folder_that_is_gone_is_not_made_again(tmp_path):
+    checkpoints = Checkpoints(tmp_path, [RUN])
+    save(checkpoints, 10)
+    shutil.rmtree(tmp_path / RUN)
+    with pytest.raises(FileNotFoundError):
+        checkpoints.save(20, counters={}, logs={}, shared={"x": torch.zeros(1)}, runs=[{}])
+    assert not (tmp_path / RUN).exists()
 
 
 def test_a_damaged_segment_damages_all_checkpoints_that_need_it(tmp_path):

@@ -14,8 +14,10 @@ from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import locked
 from gramian.deep.agent.arms import Arm
 from gramian.deep.training import session
-from gramian.deep.training.logs import own_command, write_status
-from gramian.deep.training.session import pick_device, resume, train
+from gramian.deep.training.logs import write_status
+from gramian.deep.training.memory import pick_device
+from gramian.deep.training.provenance import own_command
+from gramian.deep.training.session import resume, train
 from gramian.deep.training.trainer import Trainer
 from tests.deep.sessions import fingerprint, small
 

@@ -17,7 +17,7 @@ from gramian.core.errors import UserError
 from gramian.deep.envs import make_games
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.config import Config, load_preset, population
-from gramian.deep.training.session import learner_bytes
+from gramian.deep.training.memory import learner_bytes
 from gramian.deep.training.trainer import network_spec
 from gramian.study.hardware import Hardware, divide
 from tests.docs.pages import ROOT

@@ -18,8 +18,7 @@ from gramian.deep.envs import make_games
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.bench import measure
 from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
-from gramian.deep.training.memory import memory_bill
-from gramian.deep.training.session import learner_bytes, pick_device, place_replay
+from gramian.deep.training.memory import learner_bytes, memory_bill, pick_device, place_replay
 from gramian.deep.training.trainer import network_spec, patience, plays_itself
 
 TOLERANCE = 1e-5

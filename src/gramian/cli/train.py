@@ -15,7 +15,8 @@ from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import find_game
 from gramian.deep.engines.graphs import Execution
 from gramian.deep.training.config import Config, Settings, load_preset, population
-from gramian.deep.training.logs import read_status, torch_threads
+from gramian.deep.training.logs import read_status
+from gramian.deep.training.provenance import torch_threads
 from gramian.deep.training.session import read_population, resume, train
 
 PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}

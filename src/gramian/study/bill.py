@@ -9,7 +9,7 @@ from gramian.core.progress import duration
 from gramian.deep.agent.networks import parameter_shapes
 from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.config import Config
-from gramian.deep.training.session import LEARNER_COPIES
+from gramian.deep.training.memory import LEARNER_COPIES
 from gramian.deep.training.trainer import make_environments, network_spec
 from gramian.study.plan import Plan, Population
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gramian.core.errors import UserError
-from gramian.deep.training.logs import own_command
+from gramian.deep.training.provenance import own_command
 from gramian.study.hardware import Hardware
 from gramian.study.work import SAVING_S, Outcome, not_stopped
 

@@ -15,7 +15,6 @@ from typing import Any
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text
 from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
-from gramian.deep.training.session import run_from
 from gramian.study.heads import check_exports
 from gramian.study.spec import StudySpec, part_options
 
@@ -158,11 +157,7 @@ def to_mapping(plan: Plan) -> dict[str, Any]:
         "populations": [
             {
                 "id": population.id,
-                "runs": [
-                    {"game": run.game.name, "arm": str(run.arm), "seed": run.seed}
-                    | ({"label": run.label} if run.label else {})
-                    for run in population.runs
-                ],
+                "runs": [run.to_mapping() for run in population.runs],
             }
             for population in plan.populations
         ],
@@ -183,7 +178,7 @@ def from_mapping(saved: Mapping[str, Any], where: str) -> Plan:
         torch_threads=saved["torch_threads"],
         checkpoint_replay=saved["checkpoint_replay"],
         populations=tuple(
-            Population(entry["id"], tuple(run_from(run, settings) for run in entry["runs"]))
+            Population(entry["id"], tuple(RunSpec.from_mapping(run, settings) for run in entry["runs"]))
             for entry in saved["populations"]
         ),
     )

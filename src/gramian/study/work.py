@@ -20,9 +20,9 @@ from gramian.core.errors import UserError, WorkFailed
 from gramian.deep.training.checkpoint import compress
 from gramian.deep.training.config import Config
 from gramian.deep.training.logs import write_status
-from gramian.deep.training.memory import available_bytes
+from gramian.deep.training.memory import available_bytes, pick_device
 from gramian.deep.training.session import POPULATION as BEGUN
-from gramian.deep.training.session import pick_device, resume, train
+from gramian.deep.training.session import resume, train
 from gramian.deep.training.trainer import Trainer, make_environments
 from gramian.study.attempts import attempts, lock, log_path, record
 from gramian.study.plan import POPULATIONS, Plan, Population, from_mapping, read_plan

@@ -13,7 +13,7 @@ from gramian.deep.training.config import Config, RunSpec, settings_from
 from gramian.deep.envs import make_games
 from gramian.deep.agent.networks import NetworkSpec, Parameters, QOutput, forward, parameter_shapes
 from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.training.session import pick_device, run_from
+from gramian.deep.training.memory import pick_device
 from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.deep.training.trainer import network_spec
 from gramian.core.errors import UserError
@@ -37,20 +37,6 @@ class Run:
         What it sees: ``observation.shape`` is the shape of one observation, frames stacked.
     actions
         Number A of the actions of its game.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dataclasses import replace
-    >>> from gramian import deep
-    >>> settings = replace(deep.load_preset("tiny"), frames=200)
-    >>> config = deep.Config("tiny", settings, deep.population(["cartpole"], [deep.Arm("dqn")], [0]))
-    >>> run = deep.load_run(deep.train(config, tempfile.mkdtemp()) / "cartpole-dqn-s0")
-    >>> states = torch.zeros(3, *run.observation.shape)
-    >>> run.q_values(states).shape == (3, run.actions), run.features(states).shape == (3, run.features_dim)
-    (True, True)
-    >>> run.forward(states).features.shape == (1, 3, run.features_dim), run.act(states[0]) in range(run.actions)
-    (True, True)
     """
 
     def __init__(
@@ -146,24 +132,22 @@ def load_run(path: Path | str, device: str = "cpu") -> Run:
     Examples
     --------
     >>> import tempfile
-    >>> from dataclasses import replace
     >>> from gramian.deep import Arm, Config, load_preset, population, train
-    >>> settings = replace(load_preset("cartpole"), frames=200, prefill_agent_steps=100)
-    >>> config = Config("cartpole", settings, population(["cartpole"], [Arm("dqn")], [0]))
+    >>> config = Config("tiny", load_preset("tiny"), population(["cartpole"], [Arm("dqn")], [0]))
     >>> run = load_run(train(config, tempfile.mkdtemp()) / "cartpole-dqn-s0")
     >>> run.act([0.0, 0.1, 0.0, -0.1]) in (0, 1)
     True
     >>> run.q_values(np.zeros((5, 4))).shape, run.features(np.zeros((5, 4))).shape
-    (torch.Size([5, 2]), torch.Size([5, 128]))
+    (torch.Size([5, 2]), torch.Size([5, 16]))
     """
     folder = Path(path)
     config = read_run(folder)
     agent_steps, saved = read_weights(folder)
     place = pick_device(device)
     game = config.runs[0].game
-    engine = make_games(game, 1, config.settings.environment)
-    observation, actions = engine.observation, engine.actions
-    engine.close()
+    games = make_games(game, 1, config.settings.environment, here=True)
+    observation, actions = games.observation, games.actions
+    games.close()
     prefix = "online."
     parameters = {
         name.removeprefix(prefix): tensor.to(place) for name, tensor in saved.items() if name.startswith(prefix)
@@ -197,7 +181,7 @@ def read_run(folder: Path) -> Config:
         raise UserError(f"'{path}' is not that of a run: it lacks {missing[0]!r}")
     try:
         settings = settings_from(values["settings"], f"'{path}'")
-        return Config(values["preset"], settings, (run_from(values, settings),))
+        return Config(values["preset"], settings, (RunSpec.from_mapping(values, settings),))
     except (AttributeError, TypeError) as error:
         raise UserError(f"'{path}' holds a value of the wrong type: {error}") from error
 

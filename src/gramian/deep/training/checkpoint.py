@@ -6,8 +6,8 @@ A checkpoint at agent step ``s`` of a population in folder ``OUT`` is
 - ``OUT/checkpoints/<s>.safetensors``: what the runs share: environments, observations, counters;
 - ``OUT/checkpoints/replay-<first>-<end>.zz``: transitions ``[first, end)`` of the replay. Such a segment is written
   once and belongs to all checkpoints that still need it;
-- ``OUT/checkpoints/<s>.json``: the manifest, which names these files with their sizes and SHA-256 sums, and the
-  lengths of the logs. It is written last: a checkpoint without manifest does not exist.
+- ``OUT/checkpoints/<s>.json``: the manifest, which names these files and the logs so far with their sizes and SHA-256
+  sums, and has a sum of its own. It is written last: a checkpoint without manifest does not exist.
 
 The newest two are kept. One that is damaged is passed over for the one before it.
 """
@@ -44,7 +44,7 @@ class Checkpoint:
 
     agent_steps: int
     counters: dict[str, Any]
-    """Whatever JSON was saved with it."""
+    """The JSON that was saved with it."""
     log_lengths: dict[str, int]
     """Bytes of each log, by its path below the population's folder."""
     shared: Tensors
@@ -88,9 +88,10 @@ class Checkpoints:
     Examples
     --------
     >>> import tempfile, torch
-    >>> checkpoints = Checkpoints(Path(tempfile.mkdtemp()), ["pong-dqn-s0"])
-    >>> weights = [{"w": torch.ones(2)}]
-    >>> checkpoints.save(1000, counters={"updates": 250}, log_lengths={}, shared={"x": torch.zeros(1)}, runs=weights)
+    >>> folder, weights = Path(tempfile.mkdtemp()), [{"w": torch.ones(2)}]
+    >>> (folder / "pong-dqn-s0").mkdir()
+    >>> checkpoints = Checkpoints(folder, ["pong-dqn-s0"])
+    >>> checkpoints.save(1000, counters={"updates": 250}, logs={}, shared={"x": torch.zeros(1)}, runs=weights)
     >>> checkpoints.load().counters
     {'updates': 250}
     """
@@ -118,7 +119,7 @@ class Checkpoints:
         agent_steps: int,
         *,
         counters: Mapping[str, Any],
-        log_lengths: Mapping[str, int],
+        logs: Mapping[str, tuple[int, str]],
         shared: Tensors,
         runs: Iterable[Tensors],
         segments: Iterable[tuple[int, int, Tensors]] = (),
@@ -131,11 +132,13 @@ class Checkpoints:
         ----------
         agent_steps
             When.
-        counters, log_lengths, shared
+        counters, shared
             What `Checkpoint` gives back.
+        logs
+            Length and SHA-256 sum of each log so far, by its path below the population's folder.
         runs
-            Of each run in turn. Each is written before the next is asked for, so that a large population on a GPU is
-            never on the host as a whole.
+            Of each run in turn. Each is written before the next is taken, so that a large population on a GPU is never
+            on the host as a whole.
         segments
             New transitions of the replay: ``(first, end, tensors)``, each going on where the one before ended.
         segments_from
@@ -146,11 +149,10 @@ class Checkpoints:
         Raises
         ------
         OSError
-            If the disk is full, say. The checkpoints before are still there.
+            If the disk is full or a run's folder is gone, say. The checkpoints before are still there.
         """
-        for run in self.runs:
-            (self.folder / run / "checkpoints").mkdir(parents=True, exist_ok=True)
-        self._own.mkdir(parents=True, exist_ok=True)
+        for run in ("", *self.runs):
+            (self.folder / run / "checkpoints").mkdir(exist_ok=True)
         sums = {name: known for files in self._whole.values() for name, known in files.items()}
         if segments_from is None:
             self._segments = []
@@ -168,11 +170,12 @@ class Checkpoints:
             "format": FORMAT,
             "agent_steps": agent_steps,
             "counters": dict(counters),
-            "log_lengths": dict(log_lengths),
+            "log_lengths": {name: length for name, (length, _) in logs.items()},
+            "log_sums": {name: log_sum for name, (_, log_sum) in logs.items()},
             "segments": self._segments,
             "files": files,
         }
-        replace_text(self._own / f"{agent_steps}.json", json.dumps(manifest, indent=1) + "\n")
+        replace_text(self._own / f"{agent_steps}.json", seal(manifest))
         self._whole[agent_steps] = files
         self._whole = dict(sorted(self._whole.items())[-kept:])
         self._drop_all_but_the_whole()
@@ -180,8 +183,8 @@ class Checkpoints:
     def load(self, report: Callable[[str], None] = warnings.warn) -> Checkpoint | None:
         """The newest checkpoint that is whole, or None where there has never been one.
 
-        One that is damaged, or whose logs have become shorter than they were, is passed over, and removed: what goes
-        on from an older one makes it anew.
+        One that is damaged, or whose logs are not what they were, is passed over, and removed: a run that goes on from
+        an older one makes it anew.
 
         Parameters
         ----------
@@ -220,13 +223,20 @@ class Checkpoints:
         manifest = json.loads((self._own / f"{step}.json").read_text(encoding="utf-8"))
         if manifest["format"] != FORMAT:
             raise UserError(f"checkpoint format {manifest['format']} is not {FORMAT}; use the version that wrote it")
+        if not sealed(manifest):
+            raise ValueError("its manifest is not what was written")
         for name, expected in manifest["files"].items():
             self._alive()
             if _sum((self.folder / name).read_bytes()) != expected:
                 raise ValueError(f"{name} is not what was written")
+        sums = manifest.get("log_sums", {})  # which earlier versions did not write
         for name, length in manifest["log_lengths"].items():
-            if (self.folder / name).stat().st_size < length:
+            with (self.folder / name).open("rb") as log:
+                data = log.read(length)
+            if len(data) < length:
                 raise ValueError(f"{name} is shorter than it was")
+            if name in sums and hashlib.sha256(data).hexdigest() != sums[name]:
+                raise ValueError(f"{name} is not what was written")
         self._whole[step] = manifest["files"]
         self._segments = [(first, end) for first, end in manifest["segments"]]
         return Checkpoint(
@@ -330,6 +340,28 @@ def _chunks(view: memoryview) -> Iterator[memoryview]:
             raise ValueError("the segment is cut short")
         yield view[start + 8 : start + 8 + length]
         start += 8 + length
+
+
+def seal(record: Mapping[str, Any]) -> str:
+    """A record as JSON, with the SHA-256 sum of its other values.
+
+    Examples
+    --------
+    >>> text = seal({"gamma": 0.99})
+    >>> sealed(json.loads(text)), sealed(json.loads(text.replace("0.99", "0.91"))), sealed({"gamma": 0.91})
+    (True, False, True)
+    """
+    return json.dumps({**record, "sha256": _record_sum(record)}, indent=1) + "\n"
+
+
+def sealed(record: Mapping[str, Any]) -> bool:
+    """Whether a record is what `seal` made of it; also where it has no sum, as in earlier versions."""
+    return "sha256" not in record or record["sha256"] == _record_sum(record)
+
+
+def _record_sum(record: Mapping[str, Any]) -> str:
+    values = {name: value for name, value in json.loads(json.dumps(record)).items() if name != "sha256"}
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
 def _segment_name(first: int, end: int) -> str:

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import tyro
 
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Game, Kind, find_game
-from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.arms import Arm, parse_arm
 from gramian.deep.agent.losses import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
 
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 T = TypeVar("T", bound="DataclassInstance")
+_POSITIVE = (
+    "frames",
+    "n_step",
+    "batch_size",
+    "update_period_agent_steps",
+    "envs_per_run",
+    "representation_states",
+    "target_period_agent_steps",
+    "metrics_period_agent_steps",
+    "checkpoint_period_agent_steps",
+)
 NetworkChoice = Literal["auto", "nature", "dopamine", "minatar", "mlp"]
 
 
@@ -112,43 +123,30 @@ class Settings:
     """Settings of the emulators."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "frames",
-            "n_step",
-            "batch_size",
-            "update_period_agent_steps",
-            "envs_per_run",
-            "representation_states",
-        ):
+        for name in _POSITIVE:
             _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        for name in ("target_period_agent_steps", "metrics_period_agent_steps", "checkpoint_period_agent_steps"):
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
-        for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm"):
-            _require_finite(name, getattr(self, name))
-        _require(self.adam_epsilon > 0, "adam_epsilon", self.adam_epsilon, "more than 0")
-        for name in ("epsilon_initial", "epsilon_final", "gamma"):
-            _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
         for name in ("features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
-        _require(
-            self.target_period_agent_steps % self.update_period_agent_steps == 0,
-            "target_period_agent_steps",
-            self.target_period_agent_steps,
-            f"a multiple of the update period {self.update_period_agent_steps}",
-        )
-        least = self.n_step * self.envs_per_run
-        _require(
-            self.prefill_agent_steps >= least,
-            "prefill_agent_steps",
-            self.prefill_agent_steps,
-            f"at least {least}, n_step for each environment, so that there is something to sample",
-        )
-        _require(
-            self.replay_capacity > least,
-            "replay_capacity",
-            self.replay_capacity,
-            f"more than {least}, n_step for each environment",
-        )
+        for name in ("epsilon_initial", "epsilon_final", "gamma"):
+            _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
+        for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm"):
+            _require_finite(name, getattr(self, name))
+        least, period = self.n_step * self.envs_per_run, self.update_period_agent_steps
+        for name, holds, right in (
+            ("adam_epsilon", self.adam_epsilon > 0, "more than 0"),
+            (
+                "target_period_agent_steps",
+                self.target_period_agent_steps % period == 0,
+                f"a multiple of the update period {period}",
+            ),
+            (
+                "prefill_agent_steps",
+                self.prefill_agent_steps >= least,
+                f"at least {least}, n_step for each environment, so that there is something to sample",
+            ),
+            ("replay_capacity", self.replay_capacity > least, f"more than {least}, n_step for each environment"),
+        ):
+            _require(holds, name, getattr(self, name), right)
 
 
 @dataclass(frozen=True)
@@ -180,6 +178,18 @@ class RunSpec:
         rate = "" if self.learning_rate is None else f"-lr{self.learning_rate!r}"
         arm = str(self.arm).replace(":", "-k", 1).replace(":", "-")
         return f"{self.game.name.replace('/', '-')}-{arm}{rate}-s{self.seed}"
+
+    def to_mapping(self) -> dict[str, Any]:
+        """What `from_mapping` needs."""
+        optional = {"learning_rate": self.learning_rate, "label": self.label or None}
+        given = {name: value for name, value in optional.items() if value is not None}
+        return {"game": self.game.name, "arm": str(self.arm), "seed": self.seed, **given}
+
+    @classmethod
+    def from_mapping(cls, saved: Mapping[str, Any], settings: Settings) -> Self:
+        """A run as ``population.json`` and ``config.toml`` describe it."""
+        arm = parse_arm(saved["arm"], settings.kappa)
+        return cls(find_game(saved["game"]), arm, saved["seed"], saved.get("learning_rate"), saved.get("label", ""))
 
 
 @dataclass(frozen=True)
@@ -327,16 +337,7 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
 
 def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:
     """The content of a run's ``config.toml``: everything that is needed to make it again."""
-    rate = {} if run.learning_rate is None else {"learning_rate": run.learning_rate}
-    return {
-        "game": run.game.name,
-        "arm": str(run.arm),
-        "seed": run.seed,
-        **rate,
-        **({"label": run.label} if run.label else {}),
-        "preset": config.preset,
-        "settings": asdict(config.settings),
-    }
+    return {**run.to_mapping(), "preset": config.preset, "settings": asdict(config.settings)}
 
 
 def _updated(base: T, values: Mapping[str, Any], where: str) -> T:

@@ -1,11 +1,73 @@
-"""How much memory there is, and whether what a run asks for fits into it."""
+"""Which devices a population uses, and whether their memory suffices."""
 
+import math
 from collections.abc import Mapping
 
 import torch
 
 from gramian.core.errors import UserError
 from gramian.core.host_memory import available_host_bytes
+from gramian.deep.agent.networks import NetworkSpec, parameter_shapes
+
+LEARNER_COPIES = 7
+"""Online, target and acting weights, Adam's two moments, a gradient and a temporary of the optimiser."""
+REPLAY_SHARE = 0.9
+"""Largest share of a GPU's free memory that a replay may take; the learner needs some too."""
+
+
+def pick_device(name: str) -> torch.device:
+    """A device by its name; ``auto`` is CUDA where there is one.
+
+    Raises
+    ------
+    UserError
+        If there is no such device.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise UserError(f"unknown device {name!r}; choose cpu, cuda or auto") from error
+    if device.type not in ("cpu", "cuda"):
+        raise UserError(f"device {name!r} is not supported; choose cpu, cuda or auto")
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UserError(f"device {name!r} is not there: torch {torch.__version__} sees no CUDA; choose cpu or auto")
+    return device
+
+
+def place_replay(name: str, device: torch.device, size: int) -> torch.device:
+    """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise.
+
+    Raises
+    ------
+    UserError
+        If there is no such device, or if the learner cannot have its replay there.
+
+    Examples
+    --------
+    >>> place_replay("auto", torch.device("cpu"), 10**9)
+    device(type='cpu')
+    """
+    if name != "auto":
+        place = pick_device(name)
+        if device.type == "cpu" and place.type != "cpu":
+            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
+        return place
+    fits = device.type == "cpu" or size <= REPLAY_SHARE * available_bytes(device)
+    return device if fits else torch.device("cpu")
+
+
+def learner_bytes(network: NetworkSpec, runs: int, dtype: torch.dtype) -> int:
+    """What the learner of a population needs, the replay apart.
+
+    Examples
+    --------
+    >>> learner_bytes(NetworkSpec("mlp", (4,), actions=2, features_dim=64), 1, torch.float32)
+    129080
+    """
+    parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
+    return LEARNER_COPIES * runs * parameters * dtype.itemsize
 
 
 def available_bytes(device: str | torch.device = "cpu") -> int:
@@ -17,41 +79,27 @@ def available_bytes(device: str | torch.device = "cpu") -> int:
     True
     """
     device = torch.device(device)
-    if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
-    return available_host_bytes()
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_host_bytes()
 
 
 def memory_bill(items: Mapping[str, int], device: str | torch.device, advice: str) -> str:
-    """Give one line that says what will be allocated on ``device``; nothing is allocated here.
-
-    Parameters
-    ----------
-    items
-        Bytes of each thing.
-    advice
-        What makes it smaller: the flag to use.
+    """One line that says what will be allocated on ``device``: bytes by the name of each thing.
 
     Raises
     ------
     UserError
-        If it does not fit.
+        If it does not fit; ``advice`` says what makes it smaller.
 
     Examples
     --------
     >>> memory_bill({"replay": 7_090_000_000, "networks": 60_000_000}, "cpu", "lower --capacity").split(";")[0]
     'memory on cpu: 7.15 GB (replay 7.09 GB, networks 0.06 GB)'
     """
-    total = sum(items.values())
-    parts = ", ".join(f"{name} {_gigabytes(size)}" for name, size in items.items())
-    available = available_bytes(device)
+    total, available = sum(items.values()), available_bytes(device)
+    parts = ", ".join(f"{name} {size / 1e9:.2f} GB" for name, size in items.items())
     if total > available:
         raise UserError(
-            f"not enough memory on {device}: {_gigabytes(total)} are needed ({parts}) and {_gigabytes(available)} are "
-            f"free; {advice}"
+            f"not enough memory on {device}: {total / 1e9:.2f} GB are needed ({parts}) and {available / 1e9:.2f} GB "
+            f"are free; {advice}"
         )
-    return f"memory on {device}: {_gigabytes(total)} ({parts}); {_gigabytes(available)} are free"
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.2f} GB"
+    return f"memory on {device}: {total / 1e9:.2f} GB ({parts}); {available / 1e9:.2f} GB are free"

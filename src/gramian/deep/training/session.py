@@ -1,7 +1,6 @@
 """Training with everything around it: folders, logs, checkpoints, resume, interruption."""
 
 import json
-import math
 import os
 import signal
 import sys
@@ -17,18 +16,16 @@ import torch
 
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import locked, output_folder, replace_text
-from gramian.core.games import find_game
-from gramian.deep.agent.arms import parse_arm
-from gramian.deep.agent.networks import NetworkSpec, parameter_shapes
 from gramian.deep.engines.graphs import Execution, nothing, pick_execution
 from gramian.deep.engines.rounding import caution
 from gramian.deep.replay.device import bytes_needed
-from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints
-from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
+from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints, seal, sealed
+from gramian.deep.training.config import Config, RunSpec, settings_from
 from gramian.deep.training.display import Display
 from gramian.deep.training.heldout import HeldOut
-from gramian.deep.training.logs import RunLog, State, add_provenance, provenance, write_config, write_status
-from gramian.deep.training.memory import available_bytes, memory_bill
+from gramian.deep.training.logs import COLUMNS, RunLog, State, write_config, write_status
+from gramian.deep.training.memory import learner_bytes, memory_bill, pick_device, place_replay
+from gramian.deep.training.provenance import add_provenance, provenance
 from gramian.deep.training.schedules import crossed
 from gramian.deep.training.tensorboard import TensorBoard
 from gramian.deep.training.trainer import Episode, Trainer, make_environments, network_spec
@@ -37,13 +34,9 @@ FORMAT = 1
 POPULATION = "population.json"
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 STATUS_INTERVAL_S = 5.0
-"""Seconds between two looks that others can take at a run: its logs so far and its status."""
+"""Seconds between two moments at which other processes can see a run's logs so far and its status."""
 LOCK = "lock"
 """Held by the process at work on a population."""
-LEARNER_COPIES = 7
-"""Online, target and acting weights, Adam's two moments, a gradient and a temporary of the optimiser."""
-REPLAY_SHARE = 0.9
-"""Largest share of a GPU's free memory that a replay may take; the learner needs some too."""
 
 
 def train(
@@ -85,10 +78,9 @@ def train(
     execution
         How the work of a step reaches a GPU; see `gramian.deep.engines.graphs`.
     command
-        What was called, for ``provenance.json``; the command of this process where it is left away.
+        What was called, for ``provenance.json``; by default the command of this process.
     alive
-        Called after every step, and at every file of a checkpoint: a sign of life, for whoever watches over the
-        process.
+        Called after every step and at every file of a checkpoint, as a sign of life.
 
     Returns
     -------
@@ -100,7 +92,8 @@ def train(
     UserError
         If ``out`` holds a population already or cannot be written, or if the memory does not suffice.
     WorkFailed
-        If the disk fails. What was saved stays. (A run that diverges is an outcome: its status says so.)
+        If the disk fails, a file of the run vanishes or an emulator is killed. What was saved stays. (A run that
+        diverges is an outcome: its status says so.)
     KeyboardInterrupt
         On Ctrl-C or SIGTERM, after a checkpoint has been saved.
 
@@ -114,18 +107,26 @@ def train(
     >>> out = train(deep.Config("tiny", settings, runs), tempfile.mkdtemp())
     >>> sorted(path.parent.name for path in out.glob("*/episodes.csv"))
     ['cartpole-dqn-s0', 'cartpole-gram-k0.01-s0']
+    >>> resume(out) == out  # nothing is left to do
+    True
     """
     folder = Path(out)
-    if (folder / POPULATION).exists():
-        raise UserError(
-            f"'{folder}' holds a population already; go on with --resume '{folder}', or name another folder"
-        )
+    _refuse_population(folder)
     session = _Session(
         config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command, alive
     )
     output_folder(folder)
     with locked(folder / LOCK):
-        replace_text(folder / POPULATION, json.dumps(_population(config, checkpoint_replay, dtype), indent=1) + "\n")
+        _refuse_population(folder)  # another process may have begun one before this one held the lock
+        saved = {
+            "format": FORMAT,
+            "preset": config.preset,
+            "checkpoint_replay": checkpoint_replay,
+            "dtype": str(dtype).removeprefix("torch."),
+            "runs": [run.to_mapping() for run in config.runs],
+            "settings": asdict(config.settings),
+        }
+        replace_text(folder / POPULATION, seal(saved))
         session.run(None)
     return folder
 
@@ -146,31 +147,22 @@ def resume(
     Raises
     ------
     UserError
-        If there is no population in ``out``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dataclasses import replace
-    >>> from gramian import deep
-    >>> settings = replace(deep.load_preset("tiny"), frames=200)
-    >>> runs = deep.population(["cartpole"], [deep.Arm("dqn")], seeds=[0])
-    >>> out = deep.train(deep.Config("tiny", settings, runs), tempfile.mkdtemp())
-    >>> resume(out) == out  # nothing is left to do
-    True
+        If there is no population in ``out``, or if its settings or all its checkpoints are damaged.
     """
     folder = Path(out)
-    config, checkpoint_replay, dtype = read_population(folder)
+    config, checkpoint_replay, dtype = read_population(folder, warn=_say)
     session = _Session(
         config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command, alive
     )
     with locked(folder / LOCK):
-        session.run(session.checkpoints.load(report=lambda line: print(f"gramian: {line}", file=sys.stderr)))
+        session.run(session.checkpoints.load(report=_say))
     return folder
 
 
-def read_population(folder: Path) -> tuple[Config, bool, torch.dtype]:
+def read_population(folder: Path, warn: Callable[[str], object] = str) -> tuple[Config, bool, torch.dtype]:
     """The population that was begun in ``folder``, whether its replay is saved, and its precision.
+
+    ``warn`` is called with a line if the folder comes from a version that wrote no checksums.
 
     Raises
     ------
@@ -182,8 +174,12 @@ def read_population(folder: Path) -> tuple[Config, bool, torch.dtype]:
         saved = json.loads(path.read_text(encoding="utf-8"))
         if saved["format"] != FORMAT:
             raise UserError(f"'{path}' has format {saved['format']}, not {FORMAT}; use the version that wrote it")
+        if not sealed(saved):
+            raise ValueError("it is not what was written")
+        if "sha256" not in saved:
+            warn(f"'{folder}' has no checksums of its settings and logs: they are used as they are")
         settings = settings_from(saved["settings"], f"'{path}'")
-        runs = tuple(run_from(run, settings) for run in saved["runs"])
+        runs = tuple(RunSpec.from_mapping(run, settings) for run in saved["runs"])
         return Config(saved["preset"], settings, runs), saved["checkpoint_replay"], DTYPES[saved["dtype"]]
     except OSError as error:
         raise UserError(f"'{folder}' holds no population; --resume takes the folder that was given as --out") from error
@@ -191,65 +187,15 @@ def read_population(folder: Path) -> tuple[Config, bool, torch.dtype]:
         raise UserError(f"'{path}' is damaged ({error!r}); remove '{folder}' to train it anew") from error
 
 
-def run_from(saved: Mapping[str, Any], settings: Settings) -> RunSpec:
-    """A run as `population.json` and ``config.toml`` describe it."""
-    arm = parse_arm(saved["arm"], settings.kappa)
-    return RunSpec(find_game(saved["game"]), arm, saved["seed"], saved.get("learning_rate"), saved.get("label", ""))
+def _refuse_population(folder: Path) -> None:
+    if (folder / POPULATION).exists():
+        raise UserError(
+            f"'{folder}' holds a population already; go on with --resume '{folder}', or name another folder"
+        )
 
 
-def pick_device(name: str) -> torch.device:
-    """A device by its name; ``auto`` is CUDA where there is one.
-
-    Raises
-    ------
-    UserError
-        If there is no such device.
-    """
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise UserError(f"unknown device {name!r}; choose cpu, cuda or auto") from error
-    if device.type not in ("cpu", "cuda"):
-        raise UserError(f"device {name!r} is not supported; choose cpu, cuda or auto")
-    if device.type == "cuda" and not torch.cuda.is_available():
-        raise UserError(f"device {name!r} is not there: torch {torch.__version__} sees no CUDA; choose cpu or auto")
-    return device
-
-
-def learner_bytes(network: NetworkSpec, runs: int, dtype: torch.dtype) -> int:
-    """What the learner of a population needs, the replay apart.
-
-    Examples
-    --------
-    >>> learner_bytes(NetworkSpec("mlp", (4,), actions=2, features_dim=64), 1, torch.float32)
-    129080
-    """
-    parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
-    return LEARNER_COPIES * runs * parameters * dtype.itemsize
-
-
-def place_replay(name: str, device: torch.device, size: int) -> torch.device:
-    """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise.
-
-    Raises
-    ------
-    UserError
-        If there is no such device, or if the learner cannot have its replay there.
-
-    Examples
-    --------
-    >>> place_replay("auto", torch.device("cpu"), 10**9)
-    device(type='cpu')
-    """
-    if name != "auto":
-        place = pick_device(name)
-        if device.type == "cpu" and place.type != "cpu":
-            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
-        return place
-    fits = device.type == "cpu" or size <= REPLAY_SHARE * available_bytes(device)
-    return device if fits else torch.device("cpu")
+def _say(line: str) -> None:
+    print(f"gramian: {line}", file=sys.stderr)
 
 
 class _Session:
@@ -270,22 +216,27 @@ class _Session:
         alive: Callable[[], object],
     ) -> None:
         self.config, self.folder, self.command, self.alive = config, folder, command, alive
+        self.folders = [folder / run.name for run in config.runs]
         self.device = pick_device(device)
         pick_execution(execution, self.device)
-        self.checkpoint_replay, self.tensorboard, self.dtype = checkpoint_replay, tensorboard, dtype
+        self.checkpoint_replay, self.tensorboard = checkpoint_replay, tensorboard
         self.checkpoints = Checkpoints(folder, [run.name for run in config.runs], alive)
         self.environments = make_environments(config, threads, self.device)
-        replay_bytes = bytes_needed(
-            self.environments.observation,
-            len(config.runs),
-            config.settings.envs_per_run,
-            config.settings.replay_capacity,
-        )
+        settings, observation = config.settings, self.environments.observation
+        replay_bytes = bytes_needed(observation, len(config.runs), settings.envs_per_run, settings.replay_capacity)
         self.replay_device = place_replay(replay_device, self.device, replay_bytes)
-        network = network_spec(config, self.environments.observation, int(self.environments.actions.max()))
-        self._print_memory_bill(network, replay_bytes)
-        if config.settings.bf16 and (said := caution(network, self.device, dtype)):
-            print(f"gramian: {said}", file=sys.stderr)
+        network = network_spec(config, observation, int(self.environments.actions.max()))
+        needed: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
+        needed[self.device]["learner"] = learner_bytes(network, len(config.runs), dtype)
+        if settings.representation_period_agent_steps:
+            states = len({run.game for run in config.runs}) * settings.representation_states
+            needed[self.device]["held-out states"] = states * observation.stack * observation.frame_bytes
+        replay = f"replay of {len(config.runs)} × {settings.replay_capacity:,} transitions"
+        needed[self.replay_device][replay] = replay_bytes
+        for place, items in needed.items():
+            print(memory_bill(items, place, "lower --replay-capacity or train fewer runs at once"), file=sys.stderr)
+        if settings.bf16 and (said := caution(network, self.device, dtype)):
+            _say(said)
         if tensorboard:
             TensorBoard.check_installed()
         self.trainer = Trainer(
@@ -297,23 +248,9 @@ class _Session:
             execution=execution,
         )
         self.diverged: dict[int, int] = {}
+        """The update at which each run that diverged was not finite."""
         self.logs: list[RunLog] = []
         self.board: TensorBoard | None = None
-
-    def _print_memory_bill(self, network: NetworkSpec, replay_bytes: int) -> None:
-        """Say what will be allocated, and stop here if it is more than there is."""
-        settings, runs = self.config.settings, len(self.config.runs)
-        observation = self.environments.observation
-        items: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
-        items[self.device]["learner"] = learner_bytes(network, runs, self.dtype)
-        if settings.representation_period_agent_steps:
-            games = len({run.game for run in self.config.runs})
-            held_out = games * settings.representation_states * observation.stack * observation.frame_bytes
-            items[self.device]["held-out states"] = held_out
-        items[self.replay_device][f"replay of {runs} × {settings.replay_capacity:,} transitions"] = replay_bytes
-        for device, parts in items.items():
-            advice = "lower --replay-capacity or train fewer runs at once"
-            print(memory_bill(parts, device, advice), file=sys.stderr)
 
     def run(self, checkpoint: Checkpoint | None) -> None:
         """Train to the end, to an interruption or to a failure; the folders say which it was."""
@@ -322,44 +259,55 @@ class _Session:
             try:
                 self._open(checkpoint, open_things)
                 self._loop(checkpoint.agent_steps if checkpoint is not None else None)
-            except OSError as error:
+            except (OSError, WorkFailed) as error:
                 last = self.checkpoints.newest_step
                 kept = (
                     "there is no checkpoint yet" if last is None else f"the checkpoint at agent step {last:,} is whole"
                 )
-                reason = f"cannot write to '{self.folder}': {(error.strerror or str(error)).lower()}; {kept}"
+                remedy = f"go on with --resume '{self.folder}'"
+                if isinstance(error, FileNotFoundError):
+                    reason = f"'{error.filename}' has vanished; {kept}"
+                elif isinstance(error, OSError):
+                    reason = f"cannot write to '{self.folder}': {(error.strerror or str(error)).lower()}; {kept}"
+                    remedy = f"make room and {remedy}"
+                else:
+                    reason = f"{error}; {kept}"
                 self._note_failure(reason)
-                raise WorkFailed(f"{reason}; make room and go on with --resume '{self.folder}'") from error
-            except WorkFailed:
-                raise
+                raise WorkFailed(f"{reason}; {remedy}") from error
             except Exception as error:
                 self._note_failure(f"{type(error).__name__}: {error}")
                 raise
 
     def _open(self, checkpoint: Checkpoint | None, open_things: ExitStack) -> None:
         """Bring folders, trainer, logs and display to where the work begins."""
-        names = [run.name for run in self.config.runs]
         self.held_out = HeldOut(self.config, self.device)
         record = provenance(self.device, self.command)
-        for run in self.config.runs:
-            (self.folder / run.name).mkdir(exist_ok=True)
-            write_config(self.folder / run.name, self.config, run)
-            add_provenance(self.folder / run.name, record)
+        for folder, run in zip(self.folders, self.config.runs, strict=True):
+            folder.mkdir(exist_ok=True)
+            write_config(folder, self.config, run)
+            add_provenance(folder, record)
         if checkpoint is not None:
-            self.trainer.restore(checkpoint.shared, [checkpoint.runs[name] for name in names], checkpoint.segments)
+            runs = [checkpoint.runs[run.name] for run in self.config.runs]
+            self.trainer.restore(checkpoint.shared, runs, checkpoint.segments)
             self.diverged = {int(run): at for run, at in checkpoint.counters["diverged"].items()}
-        for name in names:
+        self.display = Display(self.config, self.trainer.agent_steps)
+        for number, folder in enumerate(self.folders):
             lengths = None
             if checkpoint is not None:
                 recorded = ((Path(path), length) for path, length in checkpoint.log_lengths.items())
-                lengths = {path.name: length for path, length in recorded if path.parent.name == name}
-            self.logs.append(RunLog(self.folder / name, lengths))
+                lengths = {path.name: length for path, length in recorded if path.parent.name == folder.name}
+            self.logs.append(RunLog(folder, lengths))
             open_things.callback(self.logs[-1].close)
-        self.display = Display(self.config, self.trainer.agent_steps)
-        self._remember()
+            self.logs[-1].push()
+            heading, *rows = (folder / "episodes.csv").read_text(encoding="utf-8").splitlines()
+            column = heading.split(",").index("raw_return")
+            for row in rows:
+                self.display.episode(number, float(row.split(",")[column]))
+        for number, update in self.diverged.items():
+            self.display.state(number, f"diverged at update {update:,}")
         open_things.enter_context(self.display)
         if self.tensorboard:
-            self.board = TensorBoard([self.folder / name for name in names], self.trainer.frames)
+            self.board = TensorBoard(self.folders, self.trainer.frames)
             open_things.callback(self.board.close)
         self._status("running")
 
@@ -377,11 +325,14 @@ class _Session:
                 if crossed(settings.metrics_period_agent_steps, before, now):
                     self._metrics(time.monotonic() - began, now - first)
                     if time.monotonic() - shown > STATUS_INTERVAL_S:
-                        self._let_others_see()
+                        for log in self.logs:
+                            log.push()
+                        self._status("running")
                         shown = time.monotonic()
                 period = settings.representation_period_agent_steps
                 if period and crossed(period, before, now):
-                    self._representation()
+                    for run, values in enumerate(self.held_out.measure(trainer.learner)):
+                        self._add(run, "representation.csv", values, "held_out/")
                 if crossed(settings.checkpoint_period_agent_steps, before, now) and not trainer.done:
                     self._save()
                     saved_at = now
@@ -395,40 +346,42 @@ class _Session:
         # Nothing goes on from here, so that the replay is not needed any more.
         if saved_at != trainer.agent_steps or self.checkpoints.segments_end is not None:
             self._save(final=True)
+        for folder in self.folders:
+            for name in (*COLUMNS, "config.toml", f"checkpoints/{trainer.agent_steps}.safetensors"):
+                (folder / name).stat()  # a run is only done if every file is there
         self._status("done")
 
     def _episode(self, episode: Episode) -> None:
         if episode.run in self.diverged:
             return
-        self.logs[episode.run].episode(
-            frames=self.trainer.frames, **{name: value for name, value in asdict(episode).items() if name != "run"}
-        )
+        self.logs[episode.run].add("episodes.csv", {"frames": self.trainer.frames, **asdict(episode)})
         self.display.episode(episode.run, episode.raw_return)
         if self.board is not None:
             self.board.add(episode.run, "return", episode.raw_return, self.trainer.frames)
 
     def _metrics(self, seconds: float, paced: int) -> None:
         trainer = self.trainer
+        timing = {"seconds": round(seconds, 3), "agent_steps_per_second": round(paced / seconds, 1)}
         for log in self.logs:
-            log.timing(trainer.agent_steps, round(seconds, 3), round(paced / seconds, 1))
+            log.add("timing.csv", {"agent_steps": trainer.agent_steps, **timing})
         if not trainer.updates or not trainer.replay.ready:
             return
         numbers = trainer.diagnose()
-        common = {
-            "frames": trainer.frames,
-            "agent_steps": trainer.agent_steps,
-            "updates": trainer.updates,
-            "epsilon": trainer.epsilon,
-        }
-        for run, log in enumerate(self.logs):
-            if run not in self.diverged:
-                values = {name: float(number[run]) for name, number in numbers.items()}
-                log.metrics(common | values)
-                if self.board is not None:
-                    for name, value in values.items():
-                        self.board.add(run, name, value, trainer.frames)
+        for run in range(len(self.logs)):
+            self._add(run, "metrics.csv", {name: float(number[run]) for name, number in numbers.items()})
         self.display.metrics(numbers["loss"].tolist(), numbers["penalty_loss"].tolist())
         self._notice_divergence()
+
+    def _add(self, run: int, file: str, values: Mapping[str, float], curve: str = "") -> None:
+        """Add a row to a run's log, and to its curves in TensorBoard, unless it has diverged."""
+        if run in self.diverged:
+            return
+        trainer = self.trainer
+        counters = {"frames": trainer.frames, "agent_steps": trainer.agent_steps, "updates": trainer.updates}
+        self.logs[run].add(file, {**counters, "epsilon": trainer.epsilon, **values})
+        if self.board is not None:
+            for name, value in values.items():
+                self.board.add(run, f"{curve}{name}", value, trainer.frames)
 
     def _notice_divergence(self) -> None:
         """Mark runs that are not finite. Looked for at set steps alone, so that a resume changes nothing."""
@@ -439,38 +392,13 @@ class _Session:
                 self.logs[run].flush()  # nothing is added from here on: a run that has ended has whole logs
                 self._write_status(run, "running")
 
-    def _representation(self) -> None:
-        trainer = self.trainer
-        common: dict[str, float] = {
-            "frames": trainer.frames,
-            "agent_steps": trainer.agent_steps,
-            "updates": trainer.updates,
-        }
-        for run, values in enumerate(self.held_out.measure(trainer.learner)):
-            if run not in self.diverged:
-                self.logs[run].representation(common | values)
-                if self.board is not None:
-                    for name, value in values.items():
-                        self.board.add(run, f"held_out/{name}", value, trainer.frames)
-
-    def _let_others_see(self) -> None:
-        for log in self.logs:
-            log.push()
-        self._status("running")
-
     def _save(self, *, final: bool = False) -> None:
         trainer = self.trainer
-        names = [run.name for run in self.config.runs]
-        lengths = {
-            f"{name}/{file}": length
-            for name, log in zip(names, self.logs, strict=True)
-            for file, length in log.flush().items()
-        }
         with_replay = self.checkpoint_replay and not final
         self.checkpoints.save(
             trainer.agent_steps,
             counters={"updates": trainer.updates, "diverged": self.diverged},
-            log_lengths=lengths,
+            logs={f"{log.folder.name}/{file}": flushed for log in self.logs for file, flushed in log.flush().items()},
             shared=trainer.state(),
             runs=trainer.run_states(),
             segments=trainer.segments(self.checkpoints.segments_end) if with_replay else (),
@@ -486,44 +414,17 @@ class _Session:
     def _write_status(self, run: int, state: State, reason: str = "") -> None:
         if run in self.diverged and state != "failed":
             state, reason = "diverged", f"not finite at update {self.diverged[run]}"
-        write_status(self.folder / self.config.runs[run].name, state, self.trainer.agent_steps, reason)
+        write_status(self.folders[run], state, self.trainer.agent_steps, reason)
 
     def _note_failure(self, reason: str) -> None:
         for run in range(len(self.config.runs)):
             with suppress(OSError):  # the disk that failed is the one that the status goes to
                 self._write_status(run, "failed", reason)
 
-    def _remember(self) -> None:
-        """Show what became of a resumed run before: its last returns from its log, and whether it has diverged."""
-        for run, log in enumerate(self.logs):
-            log.push()
-            lines = (log.folder / "episodes.csv").read_text(encoding="utf-8").splitlines()
-            column = lines[0].split(",").index("raw_return")
-            for line in lines[1:]:
-                self.display.episode(run, float(line.split(",")[column]))
-        for run, update in self.diverged.items():
-            self.display.state(run, f"diverged at update {update:,}")
-
-
-def _population(config: Config, checkpoint_replay: bool, dtype: torch.dtype) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "preset": config.preset,
-        "checkpoint_replay": checkpoint_replay,
-        "dtype": str(dtype).removeprefix("torch."),
-        "runs": [
-            {"game": run.game.name, "arm": str(run.arm), "seed": run.seed}
-            | ({} if run.learning_rate is None else {"learning_rate": run.learning_rate})
-            | ({"label": run.label} if run.label else {})
-            for run in config.runs
-        ],
-        "settings": asdict(config.settings),
-    }
-
 
 @contextmanager
-def _interruption() -> Iterator[Any]:
-    """Count the first Ctrl-C or SIGTERM instead of stopping at once; the second one stops as usual."""
+def _interruption() -> Iterator[Callable[[], bool]]:
+    """Note the first Ctrl-C or SIGTERM instead of stopping at once; the second one stops as usual."""
     asked = False
 
     def ask(number: int, _frame: FrameType | None) -> None:
@@ -536,7 +437,7 @@ def _interruption() -> Iterator[Any]:
     try:
         for number in (signal.SIGINT, signal.SIGTERM):
             before[number] = signal.signal(number, ask)
-    except ValueError:  # not the main thread: whoever owns the signals decides
+    except ValueError:  # not the main thread: the thread that owns the signals decides
         before = {}
     try:
         yield lambda: asked
