@@ -1,6 +1,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import locked
 from gramian.deep.agent.arms import Arm
 from gramian.deep.training import session
-from gramian.deep.training.logs import write_status
+from gramian.deep.training.logs import read_status, write_status
 from gramian.deep.training.memory import pick_device
 from gramian.deep.training.provenance import own_command
 from gramian.deep.training.session import resume, train
@@ -344,6 +345,62 @@ def test_without_the_replay_a_metrics_point_right_after_the_resume_is_passed_ove
     resume(folder)
     steps = [int(row["agent_steps"]) for row in rows(folder / "cartpole-dqn-s0" / "metrics.csv")]
     assert steps[-1] == 1200
+
+
+@pytest.mark.parametrize("victim", ["", "episodes.csv", "timing.csv", "config.toml"])
+def test_a_folder_or_a_file_that_vanishes_stops_the_run_with_one_line(tmp_path, monkeypatch, victim):
+    folder = tmp_path / "run" / "cartpole-dqn-s0"
+    stop_at(monkeypatch, 600, lambda: (folder / victim).unlink() if victim else shutil.rmtree(folder))
+    with pytest.raises(WorkFailed, match=r"cartpole-dqn-s0.*(was removed or replaced|has vanished).*--resume"):
+        train(small(), tmp_path / "run")
+    assert not (folder / victim).exists()
+    status = json.loads((tmp_path / "run" / "cartpole-dqn-s1" / "status.json").read_text())
+    assert status["state"] == "failed"
+
+
+def test_a_killed_emulator_stops_the_run_with_one_line_and_it_can_be_resumed(tmp_path, monkeypatch):
+    config = small("pong", frames=2_400, representation_period_agent_steps=0)
+    step = Trainer.step
+
+    def stepping(self):
+        if self.agent_steps == 300:
+            self.environments._groups[0].games._players[0].process.kill()
+        return step(self)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Trainer, "step", stepping)
+        said = (
+            r"emulator process \d+ \(pong\) ended by itself \(exit code -9\); .* step 250 is whole; go on with --resume"
+        )
+        with pytest.raises(WorkFailed, match=said):
+            train(config, tmp_path / "run", threads=1)
+    assert read_status(tmp_path / "run" / "pong-dqn-s0")["state"] == "failed"
+    resume(tmp_path / "run", threads=1)
+    assert read_status(tmp_path / "run" / "pong-dqn-s0")["state"] == "done"
+
+
+def test_a_population_that_another_process_begins_meanwhile_is_left_alone(tmp_path, monkeypatch):
+    def locked_late(path):
+        (path.parent / "population.json").write_text("theirs")
+        return locked(path)
+
+    monkeypatch.setattr(session, "locked", locked_late)
+    with pytest.raises(UserError, match="holds a population already"):
+        train(small(), tmp_path / "run")
+    assert (tmp_path / "run" / "population.json").read_text() == "theirs"
+
+
+def test_altered_settings_are_refused_and_those_of_an_older_version_used_with_a_warning(tmp_path, capsys):
+    train(small(frames=150, seeds=[0]), tmp_path)
+    path = tmp_path / "population.json"
+    path.write_text(path.read_text().replace('"gamma": 0.99', '"gamma": 0.91'))
+    with pytest.raises(UserError, match=r"population.json' is damaged \(.*it is not what was written"):
+        resume(tmp_path)
+    saved = {name: value for name, value in json.loads(path.read_text()).items() if name != "sha256"}
+    path.write_text(json.dumps(saved))
+    capsys.readouterr()
+    resume(tmp_path)
+    assert capsys.readouterr().err.count("has no checksums of its settings and logs") == 1
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", '{"format": 99}'])

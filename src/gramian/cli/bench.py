@@ -15,10 +15,9 @@ from gramian.core.games import find_game
 from gramian.core.progress import counted
 from gramian.deep.engines.graphs import Execution, compare, pick_execution
 from gramian.deep.envs import make_games
-from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.bench import measure
 from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
-from gramian.deep.training.memory import learner_bytes, memory_bill, pick_device, place_replay
+from gramian.deep.training.memory import pick_device, plan_memory
 from gramian.deep.training.trainer import network_spec, patience, plays_itself
 
 TOLERANCE = 1e-5
@@ -61,8 +60,7 @@ class BenchOptions:
     """Cores for Atari's emulators, a process each; 0 takes all. With 1 a single game beside a GPU is played in the
     process that learns."""
     patience_us: int | None = None
-    """Microseconds for which the processes that play Atari, and whoever waits for them, stay awake; by default as in
-    training."""
+    """Microseconds that processes spin before they sleep, when they wait for each other; by default as in training."""
     check: bool = False
     """Measure nothing: show that compiled and graphed updates give the weights of eager ones. Needs CUDA."""
 
@@ -154,20 +152,12 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
 
 def _placed(config: Config, device: torch.device, replay_device: str) -> torch.device:
     """Where the replay lies. Refuses a population that does not fit, before anything of it is made."""
-    settings, runs = config.settings, len(config.runs)
-    engine = make_games(config.runs[0].game, 1, settings.environment)
-    try:
-        network = network_spec(config, engine.observation, engine.actions)
-        replay_bytes = bytes_needed(engine.observation, runs, settings.envs_per_run, settings.replay_capacity)
-    finally:
-        engine.close()
-    place = place_replay(replay_device, device, replay_bytes)
-    needed: dict[torch.device, dict[str, int]] = {device: {}, place: {}}
-    needed[device]["learner"] = learner_bytes(network, runs, torch.float32)
-    needed[place]["replay"] = replay_bytes
-    for where, items in needed.items():
-        memory_bill(items, where, "lower --runs or --replay-capacity")
-    return place
+    games = make_games(config.runs[0].game, 1, config.settings.environment, here=True)
+    network = network_spec(config, games.observation, games.actions)
+    games.close()
+    return plan_memory(config, games.observation, network, device, replay_device, "lower --runs or --replay-capacity")[
+        0
+    ]
 
 
 def _check(device: torch.device) -> int:

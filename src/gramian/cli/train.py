@@ -1,5 +1,6 @@
 """``gramian train``."""
 
+import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -60,15 +61,19 @@ class TrainOptions:
     @classmethod
     def defaults(cls, arguments: Sequence[str]) -> Self:
         """The options of the preset that ``arguments`` name, for the command line to override."""
-        if any(argument.partition("=")[0] == "--resume" for argument in arguments):
-            for argument in arguments:
-                option = argument.partition("=")[0]
-                if option.startswith("--") and option not in WITH_RESUME:
+        first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+        for option in ("--preset", "--game", "--resume"):
+            first.add_argument(option)
+        try:
+            chosen, _ = first.parse_known_args(arguments)
+        except argparse.ArgumentError:  # a missing value, of which tyro complains
+            return cls()
+        if chosen.resume is not None:
+            for option in (argument.partition("=")[0] for argument in arguments if argument.startswith("--")):
+                if option not in WITH_RESUME:
                     raise UserError(f"--resume goes on with what was begun; leave {option} away")
-        preset = _value_of("--preset", arguments)
-        if preset is None:
-            game = _value_of("--game", arguments)
-            preset = "author" if game is None else PRESET_FOR[find_game(game).kind]
+        default = PRESET_FOR[find_game(chosen.game).kind] if chosen.game else "author"
+        preset = default if chosen.preset is None else chosen.preset
         return cls(preset=preset, settings=load_preset(preset))
 
 
@@ -124,14 +129,3 @@ def check_torch_threads(threads: int, most: int) -> int:
 def _threads_of(folder: Path) -> int:
     """What a population was trained with: on a machine with fewer cores the same number gives the same results."""
     return max(torch_threads(folder / run.name) for run in read_population(folder)[0].runs)
-
-
-def _value_of(option: str, arguments: Sequence[str]) -> str | None:
-    """The value that the parser will see: the last one given."""
-    found = None
-    for place, argument in enumerate(arguments):
-        if argument == option and place + 1 < len(arguments):
-            found = arguments[place + 1]
-        elif argument.startswith(f"{option}="):
-            found = argument.partition("=")[2]
-    return found

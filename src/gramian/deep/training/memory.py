@@ -8,6 +8,9 @@ import torch
 from gramian.core.errors import UserError
 from gramian.core.host_memory import available_host_bytes
 from gramian.deep.agent.networks import NetworkSpec, parameter_shapes
+from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay.device import bytes_needed
+from gramian.deep.training.config import Config
 
 LEARNER_COPIES = 7
 """Online, target and acting weights, Adam's two moments, a gradient and a temporary of the optimiser."""
@@ -68,6 +71,34 @@ def learner_bytes(network: NetworkSpec, runs: int, dtype: torch.dtype) -> int:
     """
     parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
     return LEARNER_COPIES * runs * parameters * dtype.itemsize
+
+
+def plan_memory(
+    config: Config,
+    observation: ObservationSpec,
+    network: NetworkSpec,
+    device: torch.device,
+    replay_device: str,
+    advice: str,
+    dtype: torch.dtype = torch.float32,
+) -> tuple[torch.device, list[str]]:
+    """Where the replay of a population lies, and a line for each device on what will be allocated there.
+
+    Raises
+    ------
+    UserError
+        If ``replay_device`` does not exist, or if something does not fit; ``advice`` says what makes it smaller.
+    """
+    settings, runs = config.settings, len(config.runs)
+    replay_bytes = bytes_needed(observation, runs, settings.envs_per_run, settings.replay_capacity)
+    place = place_replay(replay_device, device, replay_bytes)
+    needed: dict[torch.device, dict[str, int]] = {device: {}, place: {}}
+    needed[device]["learner"] = learner_bytes(network, runs, dtype)
+    if settings.representation_period_agent_steps:
+        states = len({run.game for run in config.runs}) * settings.representation_states
+        needed[device]["held-out states"] = states * observation.stack * observation.frame_bytes
+    needed[place][f"replay of {runs} × {settings.replay_capacity:,} transitions"] = replay_bytes
+    return place, [memory_bill(items, where, advice) for where, items in needed.items()]
 
 
 def available_bytes(device: str | torch.device = "cpu") -> int:

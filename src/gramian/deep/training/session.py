@@ -18,13 +18,12 @@ from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import locked, output_folder, replace_text
 from gramian.deep.engines.graphs import Execution, nothing, pick_execution
 from gramian.deep.engines.rounding import caution
-from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints, seal, sealed
 from gramian.deep.training.config import Config, RunSpec, settings_from
 from gramian.deep.training.display import Display
 from gramian.deep.training.heldout import HeldOut
 from gramian.deep.training.logs import COLUMNS, RunLog, State, write_config, write_status
-from gramian.deep.training.memory import learner_bytes, memory_bill, pick_device, place_replay
+from gramian.deep.training.memory import pick_device, plan_memory
 from gramian.deep.training.provenance import add_provenance, provenance
 from gramian.deep.training.schedules import crossed
 from gramian.deep.training.tensorboard import TensorBoard
@@ -222,20 +221,12 @@ class _Session:
         self.checkpoint_replay, self.tensorboard = checkpoint_replay, tensorboard
         self.checkpoints = Checkpoints(folder, [run.name for run in config.runs], alive)
         self.environments = make_environments(config, threads, self.device)
-        settings, observation = config.settings, self.environments.observation
-        replay_bytes = bytes_needed(observation, len(config.runs), settings.envs_per_run, settings.replay_capacity)
-        self.replay_device = place_replay(replay_device, self.device, replay_bytes)
+        observation = self.environments.observation
         network = network_spec(config, observation, int(self.environments.actions.max()))
-        needed: dict[torch.device, dict[str, int]] = {self.device: {}, self.replay_device: {}}
-        needed[self.device]["learner"] = learner_bytes(network, len(config.runs), dtype)
-        if settings.representation_period_agent_steps:
-            states = len({run.game for run in config.runs}) * settings.representation_states
-            needed[self.device]["held-out states"] = states * observation.stack * observation.frame_bytes
-        replay = f"replay of {len(config.runs)} × {settings.replay_capacity:,} transitions"
-        needed[self.replay_device][replay] = replay_bytes
-        for place, items in needed.items():
-            print(memory_bill(items, place, "lower --replay-capacity or train fewer runs at once"), file=sys.stderr)
-        if settings.bf16 and (said := caution(network, self.device, dtype)):
+        advice = "lower --replay-capacity or train fewer runs at once"
+        place, bill = plan_memory(config, observation, network, self.device, replay_device, advice, dtype)
+        print("\n".join(bill), file=sys.stderr)
+        if config.settings.bf16 and (said := caution(network, self.device, dtype)):
             _say(said)
         if tensorboard:
             TensorBoard.check_installed()
@@ -243,7 +234,7 @@ class _Session:
             config,
             self.environments,
             device=self.device,
-            replay_device=self.replay_device,
+            replay_device=place,
             dtype=dtype,
             execution=execution,
         )
