@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.cores import cores
-from gramian.deep.envs import EnvironmentOptions, Flavour, Games, Players, make_games
-from gramian.deep.runs.load import Run, check_epsilon
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.core.errors import UserError
 from gramian.core.progress import Progress
+from gramian.deep.agent.streams import Stream, bits, integers, uniform
+from gramian.deep.envs import EnvironmentOptions, Flavour, Games, Players, make_games
+from gramian.deep.runs.load import Run, check_epsilon
 
 AT_ONCE = 16
 """Games that are played at once where nothing else is asked for."""
@@ -129,9 +129,7 @@ def make_player(run: Run, options: EnvironmentOptions | None, count: int, flavou
         If ``options`` change what the run sees or what it can do.
     """
     game = run.spec.game
-    games = make_games(
-        game, count, options or run.config.settings.environment, min(count, cores()), flavour=flavour
-    )
+    games = make_games(game, count, options or run.config.settings.environment, min(count, cores()), flavour=flavour)
     for what, given, own in (
         ("observations", games.observation.shape, run.observation.shape),
         ("actions", games.actions, run.actions),

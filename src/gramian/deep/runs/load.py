@@ -8,16 +8,16 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from gramian.deep.training.checkpoint import read_weights
-from gramian.deep.training.config import Config, RunSpec, settings_from
-from gramian.deep.envs import make_games
-from gramian.deep.agent.networks import NetworkSpec, Parameters, QOutput, forward, parameter_shapes
-from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.training.memory import pick_device
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
-from gramian.deep.training.trainer import network_spec
 from gramian.core.errors import UserError
 from gramian.core.files import find_export
+from gramian.deep.agent.networks import NetworkSpec, Parameters, QOutput, forward, parameter_shapes
+from gramian.deep.agent.streams import Stream, bits, integers, uniform
+from gramian.deep.envs import make_games
+from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.training.checkpoint import read_weights
+from gramian.deep.training.config import Config, RunSpec, settings_from
+from gramian.deep.training.memory import pick_device
+from gramian.deep.training.trainer import network_spec
 
 CONFIG = "config.toml"
 

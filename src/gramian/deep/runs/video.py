@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.deep.envs import EnvironmentOptions, Games, make_games
-from gramian.deep.runs.evaluation import PlayedGame
-from gramian.core.games import Game
-from gramian.deep.runs.load import Run
 from gramian.core.errors import UserError, WorkFailed, unknown
 from gramian.core.files import replacing
+from gramian.core.games import Game
+from gramian.deep.envs import EnvironmentOptions, Games, make_games
+from gramian.deep.runs.evaluation import PlayedGame
+from gramian.deep.runs.load import Run
 
 Picture = NDArray[np.uint8]
 """``[height, width, 3]``; both are even once it is enlarged, as MP4 asks for."""

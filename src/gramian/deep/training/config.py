@@ -15,7 +15,7 @@ import tyro
 
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Game, Kind, find_game
-from gramian.deep.agent.arms import Arm, parse_arm
+from gramian.core.arms import Arm, parse_arm
 from gramian.deep.agent.losses import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
 
