@@ -15,7 +15,7 @@ from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm
 from gramian.deep.engines.graphs import pick_execution
-from gramian.deep.training import bench
+from gramian.deep.training import bench, memory
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.memory import place_replay
 
@@ -78,8 +78,7 @@ def test_a_replay_on_a_gpu_is_refused_to_a_learner_on_the_cpu_before_anything_is
 def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monkeypatch):
     free = {"cuda": 10**8, "cpu": 10**10}
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    for module in ("session", "memory"):
-        monkeypatch.setattr(f"gramian.deep.{module}.available_bytes", lambda where: free[torch.device(where).type])
+    monkeypatch.setattr(memory, "available_bytes", lambda where: free[torch.device(where).type])
     gpu, host = torch.device("cuda"), torch.device("cpu")
     small, large = (
         Config(
@@ -278,7 +277,7 @@ def test_a_cpu_executes_eagerly_and_in_no_other_way():
 
 
 def test_a_replay_that_does_not_fit_on_the_gpu_goes_to_the_host(monkeypatch):
-    monkeypatch.setattr("gramian.deep.training.memory.available_bytes", lambda _: 100)
+    monkeypatch.setattr(memory, "available_bytes", lambda _: 100)
     gpu = torch.device("cuda")
     assert place_replay("auto", gpu, 90) == gpu
     assert place_replay("auto", gpu, 91) == torch.device("cpu")
