@@ -82,7 +82,9 @@ def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monke
     gpu, host = torch.device("cuda"), torch.device("cpu")
     small, large = (
         Config(
-            "author", replace(load_preset("author"), replay_capacity=capacity), population(["pong"], [Arm("dqn")], [0])
+            "author",
+            replace(load_preset("author"), replay_capacity=capacity, representation_period_agent_steps=0),
+            population(["pong"], [Arm("dqn")], [0]),
         )
         for capacity in (1_000, 100_000)
     )

@@ -141,6 +141,7 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
         )
     return replace(
         preset,
+        representation_period_agent_steps=0,  # nothing is logged
         envs_per_run=options.envs_per_run,
         replay_capacity=options.replay_capacity,
         prefill_agent_steps=max(preset.prefill_agent_steps, least),

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union,
 
 import tyro
 
+from gramian.core.arms import Arm, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Game, Kind, find_game
-from gramian.core.arms import Arm, parse_arm
 from gramian.deep.agent.losses import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
 
