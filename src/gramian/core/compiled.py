@@ -14,6 +14,10 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 """Sums may be reordered, so that they vectorise; infinities and NaN keep their meaning: divergence is a result."""
 
 
+def _compiled(function: Kernel, **options: Any) -> Kernel:
+    return cast("Kernel", keep(numba.njit(nogil=True, error_model="numpy", **options)(function)))
+
+
 def kernel(function: Kernel) -> Kernel:
     """Compile ``function`` with numba: without the interpreter lock, so that runs go over the cores in threads.
 
@@ -25,7 +29,7 @@ def kernel(function: Kernel) -> Kernel:
     >>> total(4)
     10
     """
-    return cast("Kernel", keep(numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)))
+    return _compiled(function, fastmath=FASTMATH)
 
 
 def fixed_kernel(signature: str) -> Callable[[Kernel], Kernel]:
@@ -63,8 +67,7 @@ def inlined_kernel(function: Kernel) -> Kernel:
     >>> twice(4)
     8
     """
-    compiled = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)
-    return cast("Kernel", keep(compiled))
+    return _compiled(function, fastmath=FASTMATH, forceinline=True)
 
 
 def exact_kernel(function: Kernel) -> Kernel:
@@ -80,4 +83,4 @@ def exact_kernel(function: Kernel) -> Kernel:
     >>> left(1e16, 1.0)
     0.0
     """
-    return cast("Kernel", keep(numba.njit(nogil=True, fastmath=False, error_model="numpy")(function)))
+    return _compiled(function, fastmath=False)

@@ -1,12 +1,11 @@
 """Machine code of compiled kernels, kept on the disk from one process to the next.
 
-numba can keep it, but notices a change in a kernel's own file only: not in the kernels that it calls, nor in the
-constants that it takes from elsewhere. So a folder holds the code of one state of all kernels: its name is a hash
-of the modules that have kernels, of numba's version and of Python's. It lies below the user's cache folder, or below
-NUMBA_CACHE_DIR where that is set, and belongs to the user alone: what lies in it is run. The folders that were used
-last are kept, older ones are removed.
+numba's own cache notices a change in a kernel's file alone, not in the kernels that it calls. So a folder holds the
+code of one state of all kernels: its name is a hash of the modules that have kernels, of numba's version and of
+Python's. It lies below the user's cache folder, or below NUMBA_CACHE_DIR where that is set, and belongs to the user
+alone, because what lies in it is run. The folders that were used last are kept.
 
-Keeping is never in the way: without a folder to write to, with a full disk or a damaged file, kernels are compiled.
+Without a folder to write to, with a full disk or a damaged file, kernels are compiled.
 """
 
 import contextlib
@@ -25,7 +24,6 @@ from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
-from numba.core.dispatcher import Dispatcher
 
 _config: Any = numba.config  # its names are made when numba starts
 
@@ -52,30 +50,23 @@ def sources_key(package: Path) -> str:
     digest = hashlib.sha256(f"{sys.implementation.cache_tag} {numba.__version__}".encode())
     for path in sorted(package.rglob("*.py")):
         content = path.read_bytes()
-        if path.name != "compiled.py" and b"gramian.core.compiled" not in content:
-            continue
-        digest.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
+        if path.name == "compiled.py" or b"gramian.core.compiled" in content:
+            digest.update(f"\n{path.relative_to(package)} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]
 
 
-def cache_home() -> Path | None:
-    """Folder in which programs keep what they can make again, or None if there is none."""
+def cache_home() -> Path:
+    """Folder in which programs keep what they can make again."""
     if _config.CACHE_DIR:
         return Path(_config.CACHE_DIR)
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if named.is_absolute():
         return named
-    try:
-        home = Path.home()
-    except RuntimeError:
-        return None
-    return home / "Library" / "Caches" if sys.platform == "darwin" else home / ".cache"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache")
 
 
 def folder_in(home: Path, key: str) -> Path | None:
-    """Return the folder for the code of ``key`` below ``home``, made where it is missing; None if it cannot be used.
-
-    Another user could put code into a folder that is not this user's alone: such a one is not used.
+    """Folder for the code of ``key`` below ``home``, made where it is missing; None where others could write to it.
 
     Examples
     --------
@@ -83,25 +74,22 @@ def folder_in(home: Path, key: str) -> Path | None:
     'kernels-0123456789abcdef'
     """
     folder = home / "gramian" / f"kernels-{key}"
-    try:
-        new = not folder.is_dir()
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        status = folder.stat()
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
-            return None
-        os.utime(folder)  # used just now
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
+    new = not folder.is_dir()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    status = folder.stat()
+    if status.st_uid != os.getuid() or status.st_mode & 0o022:
         return None
+    os.utime(folder)  # used just now
+    with tempfile.TemporaryFile(dir=folder):
+        pass
     if new:
         _remove_old(folder.parent)
     return folder
 
 
 def _remove_old(parent: Path) -> None:
-    """Remove all folders of code but those that were used last."""
+    """Remove all folders of code except those that were used last."""
     with contextlib.suppress(OSError):
         folders = [path for path in parent.iterdir() if re.fullmatch(r"kernels-[0-9a-f]{16}", path.name)]
         folders.sort(key=lambda path: path.stat().st_mtime, reverse=True)
@@ -113,42 +101,32 @@ def _remove_old(parent: Path) -> None:
 
 @cache
 def _folder() -> Path | None:
-    """Return the folder of this process."""
-    home = cache_home()
+    """Folder of this process; None where there is none that can be used."""
     try:
-        return None if home is None else folder_in(home, sources_key(PACKAGE))
-    except OSError:  # the sources cannot be read
+        return folder_in(cache_home(), sources_key(PACKAGE))
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home
         return None
 
 
-class Kept:
-    """What numba asks for code and gives code to: its own cache of one kernel, under a lock and without its errors.
+class Kept(FunctionCache):
+    """numba's cache of one kernel, which has no public place for what it lacks: a lock, and the same code every time.
 
-    A process that saves changes two files, an index and the code itself. Each is replaced at once, but two processes
-    could name their code alike; so they take turns.
+    Saving replaces two files, an index and the code, and two processes at once could give one name to different code.
+    And a kernel's code holds copies of the kernels that it calls, optimised among its own and so rounded in another
+    order. The copy is called only where the kernel itself is not loaded; so those are loaded first, as they are there
+    first when everything is compiled.
     """
 
-    def __init__(self, function: Any, files: Any, lock: Path) -> None:
-        self._function, self._files, self._lock = function, files, lock
-
-    @property
-    def cache_path(self) -> str:
-        """Where the files are."""
-        return str(self._files.cache_path)
+    _impl_class: Any = FunctionCache._impl_class
 
     def load_overload(self, signature: Any, target: Any) -> Any:
-        """Return what was compiled for ``signature``, or None if there is nothing that can be used.
-
-        The kernels that this one calls are loaded first. Its code holds copies of them, optimised anew among its own
-        and so rounded in another order; but where there is a kernel itself, it is called and not the copy. So it is
-        when everything is compiled, and results must not depend on whether it was.
-        """
+        """What was compiled for ``signature``, or None where there is nothing that can be used."""
         try:
             for called in self._called():
                 for known in called._cache.signatures(target):
                     called.compile(known)
             with self._locked(fcntl.LOCK_SH):
-                return self._files.load_overload(signature, target)
+                return super().load_overload(signature, target)
         except Exception:  # a damaged file can raise anything: then the kernel is compiled
             return None
 
@@ -156,53 +134,43 @@ class Kept:
         """Keep what was compiled for ``signature``, if that is possible."""
         with contextlib.suppress(OSError), self._locked(fcntl.LOCK_EX):
             try:
-                self._files.save_overload(signature, compiled)
+                super().save_overload(signature, compiled)
             except OSError:
                 raise
             except Exception:  # a damaged index can raise anything: then there is a new one
-                self._files.flush()
-                self._files.save_overload(signature, compiled)
+                self.flush()
+                super().save_overload(signature, compiled)
 
     def signatures(self, target: Any) -> list[Any]:
-        """List the signatures for which code is kept that runs on this processor."""
+        """Signatures for which code is kept that runs on this processor."""
         with self._locked(fcntl.LOCK_SH):
-            index = self._files._cache_file._load_index()
+            index = self._cache_file._load_index()
         return [signature for signature, machine, _ in index if machine == target.codegen().magic_tuple()]
 
     def _called(self) -> list[Any]:
-        names = self._function.__code__.co_names
-        found = [self._function.__globals__.get(name) for name in names]
+        found = [self._py_func.__globals__.get(name) for name in self._py_func.__code__.co_names]
         return [value for value in found if isinstance(getattr(value, "_cache", None), Kept)]
-
-    def flush(self) -> None:
-        """Forget all that is kept of this kernel."""
-        with contextlib.suppress(OSError), self._locked(fcntl.LOCK_EX):
-            self._files.flush()
 
     @contextlib.contextmanager
     def _locked(self, kind: int) -> Iterator[None]:
-        with self._lock.open("ab") as file:
+        with Path(self.cache_path).parent.joinpath("lock").open("ab") as file:
             fcntl.flock(file, kind)
             yield
 
 
-def keep(compiled: Any) -> Any:
-    """Let ``compiled``, a function that numba compiles, use code that is kept, and keep what it compiles.
+def keep(dispatcher: Any) -> Any:
+    """Let ``dispatcher``, a function that numba compiles, use code that is kept, and keep what it compiles.
 
     Nothing is kept of functions outside the package: the folder's name says nothing of their sources.
     """
-    if not isinstance(compiled, Dispatcher):  # numba is told to compile nothing
-        return compiled
-    dispatcher: Any = compiled
-    path = Path(dispatcher.py_func.__code__.co_filename)
-    folder = _folder() if path.is_relative_to(PACKAGE) else None
+    function = getattr(dispatcher, "py_func", None)  # there is none where numba is told to compile nothing
+    if function is None or not Path(function.__code__.co_filename).is_relative_to(PACKAGE):
+        return dispatcher
+    folder, before = _folder(), _config.CACHE_DIR
     if folder is not None:
-        before = _config.CACHE_DIR
         try:
             _config.CACHE_DIR = str(folder)
-            files = FunctionCache(dispatcher.py_func)
+            dispatcher._cache = Kept(function)
         finally:
             _config.CACHE_DIR = before
-        if Path(files.cache_path).is_relative_to(folder):  # numba can be told to look elsewhere
-            dispatcher._cache = Kept(dispatcher.py_func, files, folder / "lock")
     return dispatcher
