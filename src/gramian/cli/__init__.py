@@ -8,23 +8,26 @@ Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 
 """
 
 import contextlib
-import errno
 import inspect
 import io
 import os
 import re
+import shutil
+import signal
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import zip_longest
-from typing import get_type_hints
+from threading import current_thread, main_thread
+from typing import Any, get_type_hints
 
 from gramian import __version__
 from gramian.core.errors import UserError, WorkFailed, unknown
-
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @dataclass(frozen=True)
@@ -77,27 +80,28 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
 }
 
-REFUSALS = {
-    getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "EISDIR", "ENOTDIR", "EIO")
-    if hasattr(errno, name)
-}
-"""What a disk may answer in the middle of the work."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if os.environ.get("NO_COLOR"):
+        os.environ.setdefault("PYTHON_TYRO_ANSI_CODES", "0")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that has no Greek gets question marks, not a traceback
         sys.stdout.reconfigure(errors="replace")
+    interrupts: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    listens = current_thread() is main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if listens:
+        signal.signal(signal.SIGINT, interrupt)
     try:
         return _dispatch(arguments)
-    except UserError as error:
+    except (UserError, WorkFailed) as error:
         print(f"gramian: {error}", file=sys.stderr)
-        return 2
-    except WorkFailed as error:
-        print(f"gramian: {error}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(error, UserError) else 1
     except KeyboardInterrupt as error:
         print(f"gramian: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
@@ -105,11 +109,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except OSError as error:  # a full disk, say: what is on it is whole
-        if error.errno is None or error.errno not in REFUSALS:
+        if error.errno is None:
             raise
         where = f"'{error.filename}': " if error.filename else ""
         print(f"gramian: {where}{os.strerror(error.errno).lower()}", file=sys.stderr)
         return 1
+    except Exception:
+        if not interrupts:
+            raise
+        print(
+            "gramian: interrupted", file=sys.stderr
+        )  # LLVM swallows Ctrl-C in its callbacks, and numba stumbles later
+        return 130
+    finally:
+        if listens:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _dispatch(arguments: list[str]) -> int:
@@ -186,7 +200,7 @@ def _run_bare(name: str, arguments: list[str]) -> int:
     """Run a command that takes no options."""
     function = _load(COMMANDS[name])
     if arguments and arguments[0] in ("-h", "--help"):
-        print(f"usage: gramian {name}\n\n{inspect.getdoc(function)}")
+        print(f"usage: gramian {name}\n\n{_wrapped(inspect.getdoc(function))}")
         raise SystemExit(0)
     if arguments:
         raise UserError(f"'{name}' takes no options; leave {' '.join(arguments)} away")
@@ -195,48 +209,77 @@ def _run_bare(name: str, arguments: list[str]) -> int:
 
 def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
     import tyro
+    from tyro import _errors
 
     for option, value in zip_longest(arguments, arguments[1:]):
         # An empty path would silently be the folder one stands in.
         if (option == "--out" and value == "") or option == "--out=":
             raise UserError("--out is empty; name a folder, or '.' for this one")
-    hints = get_type_hints(function)
-    hints.pop("return", None)
-    (options,) = hints.values()
+    (options,) = (hint for name, hint in get_type_hints(function).items() if name != "return")
     # Options whose defaults depend on other options (a preset) say so themselves.
     default = options.defaults(arguments) if hasattr(options, "defaults") else None
-    complaint, shown = io.StringIO(), io.StringIO()
-    try:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(contextlib.redirect_stderr(complaint))
-            if os.environ.get("NO_COLOR"):  # which tyro does not know
-                stack.enter_context(contextlib.redirect_stdout(shown))
-            return tyro.cli(options, args=arguments, prog=prog, description=inspect.getdoc(function), default=default)
-    except SystemExit as leaving:
-        if leaving.code in (0, None):
-            print(_COLOURS.sub("", shown.getvalue()), end="")
-            raise
-        raise UserError(_one_line(complaint.getvalue())) from None
+
+    def refuse(event: _errors.ParseErrorEvent) -> None:
+        """Make one line of what tyro refuses; what is not named here it prints itself, and exits with code 2 too."""
+        match event:
+            case _errors.UnrecognizedArgs(tokens=tokens):
+                shown = io.StringIO()
+                with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+                    tyro.cli(options, args=["--help"], default=default)
+                known = re.findall(r"--[\w.-]+", shown.getvalue())
+                nearest = get_close_matches(tokens[0], known, n=1, cutoff=0.7)
+                advice = f"; did you mean {nearest[0]}?" if nearest else ""
+                raise UserError(f"Unrecognized options: {', '.join(tokens)}{advice}")
+            case _errors.MissingArgs(missing_arguments=missing):
+                raise UserError(f"Missing from {prog}: {', '.join(_usage_of(found.arg) for found in missing)}")
+            case _errors.InstantiationFailure(message=problem, argument=argument) if argument is not None:
+                raise UserError(
+                    f"cannot read {argument.lowered.name_or_flags[-1]}: {problem}; expected {_usage_of(argument)}"
+                )
+            case _errors.InvalidChoice(value=value, argument=argument):
+                raise UserError(f"{value!r} is not a choice; expected {_usage_of(argument)}")
+            case _errors.BadValue(argument=argument):
+                raise UserError(f"a value is missing; expected {_usage_of(argument)}")
+
+    if {"-h", "--help"} & set(arguments):  # tyro would not wrap it
+        print(_wrapped(inspect.getdoc(function)) + "\n")
+    registry = tyro.constructors.ConstructorRegistry()
+    number = tyro.constructors.PrimitiveConstructorSpec(
+        1, "INT", lambda words: whole_number(words[0]), lambda value: isinstance(value, int), lambda value: [str(value)]
+    )
+    registry.primitive_rule(lambda kind: number if kind.type is int else None)
+    with _errors.on_parse_error(refuse):
+        return tyro.cli(options, args=arguments, prog=prog, description="", default=default, registry=registry)
 
 
-def _one_line(box: str) -> str:
-    """Condense tyro's boxed complaint to its message and what would have been right.
+def whole_number(text: str) -> int:
+    """Read a whole number, which may be written in thousands (k) or millions (M) or with an exponent.
 
-    The box is drawn in Unicode or, where the terminal has none, in ASCII; a rule of dashes parts its sections.
+    Examples
+    --------
+    >>> whole_number("300_000"), whole_number("20M"), whole_number("2.5k"), whole_number("1e6")
+    (300000, 20000000, 2500, 1000000)
     """
-    text = _COLOURS.sub("", box)
-    lines = [re.sub(r"^[╭╰│+|]\s?|\s*[╮╯│+|]$", "", line).strip() for line in text.splitlines()]
-    sections: list[list[str]] = [[]]
-    for line in lines[1:]:
-        if set(line) <= {"─", "-"}:
-            sections.append([])
-        else:
-            sections[-1].append(line)
-    message, *advice = [section for section in sections if section] or [lines]
-    condensed = " ".join(message).rstrip(".")
-    for heading, example, *_ in (section for section in advice if len(section) > 1):
-        if heading.startswith("Perhaps you meant"):
-            return f"{condensed}; did you mean {example.split()[0]}?"
-        if heading.startswith("Argument helptext"):
-            return f"{condensed}; expected {example}"
-    return condensed
+    try:
+        return int(text)
+    except ValueError:
+        factor = {"k": 1_000, "K": 1_000, "M": 1_000_000}.get(text[-1:], 1)
+        try:
+            value = Decimal(text.removesuffix(text[-1]) if factor > 1 else text) * factor
+        except ArithmeticError:
+            value = Decimal("NaN")
+        if not value.is_finite() or value != value.to_integral_value() or abs(value) >= 2**63:
+            raise ValueError(f"{text!r} is not a whole number") from None
+        return int(value)
+
+
+def _usage_of(argument: Any) -> str:
+    """``--option VALUE`` of one of tyro's arguments, or its name alone where it has no option."""
+    option = argument.lowered.name_or_flags[-1]
+    return f"{option} {argument.lowered.metavar}" if option.startswith("-") else argument.lowered.metavar
+
+
+def _wrapped(text: str | None) -> str:
+    """Paragraphs at the width of the terminal."""
+    width = shutil.get_terminal_size().columns
+    return "\n\n".join(textwrap.fill(paragraph, width) for paragraph in (text or "").split("\n\n"))
