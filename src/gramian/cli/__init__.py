@@ -85,7 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if os.environ.get("NO_COLOR"):
-        os.environ.setdefault("PYTHON_TYRO_ANSI_CODES", "0")
+        os.environ.setdefault("PYTHON_TYRO_ANSI_CODES", "False")
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that has no Greek gets question marks, not a traceback
         sys.stdout.reconfigure(errors="replace")
     interrupts: list[int] = []
