@@ -149,6 +149,7 @@ def test_the_penalty_can_be_switched_off_and_on_again(backend: str) -> None:
         assert_close(gradients(net, compiled), by_hand(kappa))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_the_default_compiler_takes_the_whole_life_of_an_attachment() -> None:
     net = network()

@@ -272,6 +272,7 @@ def test_compiled_without_a_graph_break_it_gives_the_same_value_and_gradient(pen
     )
 
 
+@pytest.mark.slow
 def test_the_cpu_code_generator_accepts_the_gram_penalty():
     features = torch.randn(4, 8, 16, generator=torch.Generator().manual_seed(0), requires_grad=True)
     torch._dynamo.reset()

@@ -13,6 +13,8 @@ from benchmarks.growth import ARMS
 from tests.benchmarks.refusals import refusal
 from tests.benchmarks.workloads import tiny
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("arguments", "words"),

@@ -14,6 +14,8 @@ from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.trainer import Trainer, make_environments
 from tests.benchmarks.refusals import refusal
 
+pytestmark = pytest.mark.slow
+
 FEW = ["cartpole", "--seeds", "2", "--frames", "1000"]
 
 

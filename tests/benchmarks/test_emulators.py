@@ -16,6 +16,8 @@ from benchmarks import emulators
 from gramian.deep.envs.emulator import PIXELS, rom
 from tests.benchmarks.refusals import refusal
 
+pytestmark = pytest.mark.slow
+
 NAMES = {
     "ALE_new": "new",
     "setLoggerMode": "set_logger_mode",

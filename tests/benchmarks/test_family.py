@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import family
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")]
 
 # takes 64 MB, works for a while and starts a child that does the same; says so, and waits
 GREEDY = """

@@ -18,6 +18,8 @@ from gramian.deep.agent.networks import NetworkSpec, forward
 from gramian.deep.envs import Environments, make_games
 from tests.benchmarks.workloads import tiny
 
+pytestmark = pytest.mark.slow
+
 ATARI = {"game": "breakout", "preset": "author"}
 
 

@@ -12,6 +12,8 @@ from gramian.core import statistics
 from gramian.deep.envs.emulator import Console
 from tests.benchmarks.refusals import refusal
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_reset_console_keeps_what_a_game_has_left_in_its_memory_and_a_saved_one_does_not():
     saved, reset = (starts.play("kung_fu_master", kind, 0, 2) for kind in (Console, starts.ResetConsole))

@@ -18,6 +18,8 @@ from gramian.deep.envs.options import AtariOptions, EnvironmentOptions
 from gramian.deep.training.config import load_preset
 from tests.benchmarks.workloads import tiny
 
+pytestmark = pytest.mark.slow
+
 QUICK = ["--capacity", "64", "--seconds", "0.1", "--repeats", "2", "--warm-up", "0", "--calibration", "0.05"]
 
 
@@ -50,7 +52,6 @@ def test_the_package_with_rounded_products_takes_part_where_it_is_named():
     assert missing("gramian-bf16", "minatar") == "it plays atari games only"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("game", ["minatar/breakout", "breakout"])
 def test_all_contestants_end_to_end(tmp_path, game):
     pytest.importorskip("stable_baselines3")
@@ -88,7 +89,6 @@ def test_a_steady_measurement_that_is_stopped_leaves_what_it_has_measured(tmp_pa
     assert len(read(tmp_path / "steady.csv")) == 2
 
 
-@pytest.mark.slow
 def test_scaling_measures_what_fits_and_says_what_does_not(tmp_path, capsys):
     asked = ["--scaling", "--populations", "1", "2", "--cores", "1", "4096", "--cores-at", "2", "--prefill", "64"]
     assert training.main([*QUICK, *asked, "--out", str(tmp_path)]) == 0

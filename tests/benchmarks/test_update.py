@@ -8,6 +8,8 @@ import torch
 from benchmarks import update
 from benchmarks.update import Timing
 
+pytestmark = pytest.mark.slow
+
 QUICK = ["--device", "cpu", "--runs", "1", "2", "--repeats", "2", "--count", "1"]
 
 

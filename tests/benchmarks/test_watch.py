@@ -17,7 +17,7 @@ from gramian.core.errors import WorkFailed
 from gramian.study.attempts import lock, record
 from tests.study.studies import environment, start, tiny
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")]
 
 PATIENCE_S = 120.0
 

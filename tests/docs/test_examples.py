@@ -96,6 +96,7 @@ def test_the_python_of_a_page_runs(page):
         exec(compile(block, page, "exec"), {})
 
 
+@pytest.mark.slow
 def test_the_one_line_of_the_readme_trains_in_stable_baselines3():
     pytest.importorskip("stable_baselines3")
     from stable_baselines3.common.envs import FakeImageEnv

@@ -10,6 +10,8 @@ from gramian.report import Options, build
 from gramian.report.earlier import LIST, replace_earlier
 from tests.representation.analyses import write_report
 
+pytestmark = pytest.mark.slow
+
 
 def files(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}

@@ -1,7 +1,11 @@
 import base64
 
+import pytest
+
 from gramian.report import Options, build
 from gramian.report.section import Section, picture
+
+pytestmark = pytest.mark.slow
 
 
 def test_sections_of_others_stand_before_the_studys_and_after_its_results(small_study, tmp_path):

@@ -11,6 +11,8 @@ from gramian.cli.report import ReportOptions, report_command
 from gramian.report import Options, build
 from tests.representation.analyses import write_report
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def small_form(small_study, tmp_path_factory):

@@ -23,6 +23,7 @@ def game(arm, seed, mode, raw_return, episode=0):
     return FlavourGame(f"{arm}-s{seed}", "pong", arm, seed, 1, 0.0, mode, 0, int(mode == 0), episode, raw_return, 9, 0)
 
 
+@pytest.mark.slow
 def test_every_flavour_is_played_and_the_trainings_comes_first(runs, tmp_path, capsys):
     out = tmp_path / "out"
     arguments = ["--modes", "all", "--episodes", "2", "--out", str(out)]

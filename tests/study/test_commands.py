@@ -20,6 +20,8 @@ from tests.study.studies import (
     tiny,
 )
 
+pytestmark = pytest.mark.slow
+
 QUICK = ("--rate", "1000", "--device", "cpu")
 
 

@@ -13,6 +13,8 @@ from gramian.study.run import agent_steps, run_study, unfinished
 from gramian.study.work import Outcome, perform
 from tests.study.studies import assert_every_cell_done_exactly_once, environment, events, planned, tiny
 
+pytestmark = pytest.mark.slow
+
 
 class Scripted:
     """An executor that does populations in this process, or says what it is told to."""

@@ -26,6 +26,8 @@ from tests.study.studies import (
     tiny,
 )
 
+pytestmark = pytest.mark.slow
+
 STALL_S = 1.5
 REASON = "made no step for 0.025 minutes"
 
