@@ -1,17 +1,20 @@
-"""What the command lines of all benchmarks share: errors of one line, and places that are checked before the work."""
+"""What all benchmarks share: options, errors of one line, medians and tables."""
 
 import argparse
+import csv
+import io
+import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from gramian.core.errors import UserError
-from gramian.core.files import output_folder
+from gramian.core.errors import UserError, WorkFailed
+from gramian.core.files import output_folder, replace_text
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose complaint is one line, without the usage before it; the exit code is 2.
+    """A parser whose errors are one line; exit code 2.
 
     Parameters
     ----------
@@ -33,21 +36,24 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog.removeprefix('python -m ')}: {message}\n")
 
 
-def complain(name: str, error: Exception) -> None:
-    """Say on standard error what is wrong, as a `Parser` does.
-
-    Parameters
-    ----------
-    name
-        Of the benchmark's module.
-    error
-        A person is to read it.
-    """
-    print(f"benchmarks.{name}: {error}", file=sys.stderr)
+def exit_code(name: str, work: Callable[[], object]) -> int:
+    """Do the work of a benchmark; an error becomes one line on standard error and the exit code."""
+    try:
+        work()
+    except UserError as error:
+        code, line = 2, str(error)
+    except WorkFailed as error:
+        code, line = 1, str(error)
+    except KeyboardInterrupt:
+        code, line = 130, "interrupted"
+    else:
+        return 0
+    print(f"benchmarks.{name}: {line}", file=sys.stderr)
+    return code
 
 
 def whole(least: int, most: int) -> Callable[[str], int]:
-    """An option's value that is a whole number in a range.
+    """The type of an option: an integer in a range.
 
     Examples
     --------
@@ -56,103 +62,95 @@ def whole(least: int, most: int) -> Callable[[str], int]:
     >>> whole(1, 1000)("0")
     Traceback (most recent call last):
     ...
-    argparse.ArgumentTypeError: it is 0; give a whole number from 1 to 1,000
+    argparse.ArgumentTypeError: it is '0'; give a whole number from 1 to 1,000
     """
 
     def number(text: str) -> int:
-        right = f"give a whole number from {least:,} to {most:,}"
-        try:
-            value = int(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(f"it is {text!r}; {right}") from error
-        if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"it is {value}; {right}")
-        return value
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"it is {text!r}; give a whole number from {least:,} to {most:,}")
+        return int(text)
 
     return number
 
 
-def check_folder(folder: Path) -> None:
-    """Make sure that files can be written into a folder; one that is not there is not left behind.
-
-    Raises
-    ------
-    UserError
-        If it is a file, or cannot be created or written.
-    """
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    output_folder(folder)
-    for place in missing:
-        place.rmdir()
-
-
-def check_file(file: Path, suffix: str = "") -> None:
-    """Make sure that a file can be written, so that nobody learns of it after the work.
-
-    Parameters
-    ----------
-    file
-        May exist, and is not touched.
-    suffix
-        Of its name, where what is written has one format.
-
-    Raises
-    ------
-    UserError
-        If the name ends otherwise, if something else than a file has it, or if its folder cannot be written.
+def seconds(text: str) -> float:
+    """The type of an option: a time of more than 0 and at most a day.
 
     Examples
     --------
-    >>> check_file(Path("curves.pdf"), ".png")
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: cannot write 'curves.pdf': it is to be a picture; let its name end in .png
+    >>> seconds("0.5")
+    0.5
     """
-    if file.exists() and not file.is_file():
-        reason = "it is a folder" if file.is_dir() else "it is no ordinary file"
-        raise UserError(f"cannot write '{file}': {reason}; name a file")
-    if suffix and file.suffix != suffix:
-        raise UserError(f"cannot write '{file}': it is to be a picture; let its name end in {suffix}")
-    check_folder(file.parent)
-
-
-def _place(text: str, check: Callable[[Path], None]) -> Path:
-    place = Path(text)
     try:
-        check(place)
-    except UserError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return place
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 86_400:
+        raise argparse.ArgumentTypeError(f"it is {text!r}; give seconds, more than 0 and at most 86,400")
+    return value
 
 
 def new_folder(text: str) -> Path:
-    """An option's value that names a folder to be written into.
-
-    Examples
-    --------
-    >>> new_folder(".")
-    PosixPath('.')
-    """
-    return _place(text, check_folder)
+    """The type of an option: a folder to write into, made where it is missing."""
+    try:
+        return output_folder(text)
+    except UserError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def new_file(text: str) -> Path:
-    """An option's value that names a file to be written.
+    """The type of an option: a file to write, whose folder is made where it is missing.
 
     Examples
     --------
     >>> new_file("times.csv")
     PosixPath('times.csv')
     """
-    return _place(text, check_file)
+    file = Path(text)
+    if file.exists() and not file.is_file():
+        what = "a folder" if file.is_dir() else "no ordinary file"
+        raise argparse.ArgumentTypeError(f"cannot write '{file}': it is {what}; name a file")
+    new_folder(str(file.parent))
+    return file
 
 
 def new_picture(text: str) -> Path:
-    """An option's value that names a PNG to be written.
+    """The type of an option: a PNG to write."""
+    if not text.endswith(".png"):
+        raise argparse.ArgumentTypeError(f"cannot write '{text}': it is to be a picture; let its name end in .png")
+    return new_file(text)
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Median and range; of a single value, that value.
 
     Examples
     --------
-    >>> new_picture("curves.png")
-    PosixPath('curves.png')
+    >>> spread([1234.5, 1000.0, 1500.0], 0)
+    '1,234 (1,000–1,500)'
     """
-    return _place(text, lambda file: check_file(file, ".png"))
+    ends = f" ({min(values):,.{digits}f}–{max(values):,.{digits}f})" if len(values) > 1 else ""
+    return f"{statistics.median(values):,.{digits}f}{ends}"
+
+
+def table(header: Sequence[str], lines: Iterable[Sequence[str]], words: int = 1) -> str:
+    """Markdown; so many columns to the left and the others to the right.
+
+    Examples
+    --------
+    >>> print(table(["piece", "µs"], [["act", "277"]]), end="")
+    | piece | µs |
+    | --- | ---: |
+    | act | 277 |
+    """
+    marks = ["---" if at < words else "---:" for at in range(len(header))]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (header, marks, *lines))
+
+
+def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table, whole or not at all."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    replace_text(path, text.getvalue())

@@ -1,35 +1,29 @@
 """Our DQN beside Dopamine's, game by game and million frames by million frames.
 
+    gramian study run dopamine --out runs/dopamine
+    python -m benchmarks.dopamine runs/dopamine --out FOLDER
+
 Dopamine's numbers are its public training curves (github.com/google/dopamine, DQN with Adam and the mean squared error,
 5 runs), which the package ships as ``gramian/data/dopamine_dqn_adam_20M.csv``: a point is the mean raw return of the
-training episodes of one of its iterations. An iteration lasts until an episode ends after 250,000 agent steps or more,
-a million frames; that episode belongs to it, and the next iteration begins with the next episode. Ours are counted in
-the same way (`by_iteration`), with one difference: our runs stop after so many frames, so that the last iteration of a
-run ends a little early, and without the episode that was not over.
+training episodes of one iteration. An iteration lasts until an episode ends after 250,000 agent steps or more, a
+million frames; that episode belongs to it. Ours are counted in the same way (`by_iteration`); only the last iteration
+of a run ends a little early, without the episode that was not over.
 
-Intervals are Student's, 95 %, of the mean over runs; the difference is ours less theirs, with Welch's interval; *ours
-better* says how often a run of ours beats one of theirs (ties are halves). A first table has the curve of each game as
-a whole, the mean of a run over all millions that all runs of the game have completed, and a second one each million.
-Where our mean lies outside the range of their runs, they say so, and how; below them stands how often that happens to
-runs that do not differ. Runs that are not finished count as far as their iterations are complete; they are named below
-the tables.
+Intervals are Student's, 95 %, of the mean over runs; differences are ours minus theirs, with Welch's interval; *ours
+better* is the share of pairs of one run of each that ours wins (ties are halves). Where our mean lies outside the range
+of their runs, the table says so. Runs that are not finished count as far as their iterations are complete.
 
-Run ``gramian study run dopamine --out runs/dopamine``, then
-``python -m benchmarks.dopamine runs/dopamine --out FOLDER``, which writes ``dopamine-whole.csv``, ``dopamine.csv``,
-``dopamine.md``, ``dopamine.png`` and, run by run, ``dopamine-runs.csv``. The games may lie in several folders: name
-them all. A folder with a ``dopamine-runs.csv`` stands for the runs in that. Where runs have been replaced by longer
-ones of the same seeds, ``--replaced FILE``, with the same columns, adds a table of both together, so that nobody has to
-wonder what came of those in it. ``--later FILE`` has curves of Dopamine's that were made later, with columns like those
-of the first: a table lays both sets and ours beside each other, since how far two sets of one agent's runs are apart
-says how far ours may be.
+``FOLDER`` gets ``dopamine-whole.csv`` (means over all millions that all runs have), ``dopamine.csv`` (each million),
+``dopamine.md``, ``dopamine.png`` and ``dopamine-runs.csv``. A folder with a ``dopamine-runs.csv`` stands for the runs
+in it. ``--replaced FILE`` names runs that longer ones of the same seeds have replaced: a further table has all of them.
+``--later FILE`` has later curves of Dopamine's: a further table compares both sets and ours.
 """
 
-import csv
 import math
 import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,9 +34,10 @@ import scipy.stats
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from benchmarks.command_line import Parser, check_file, complain, new_folder, new_picture
+from benchmarks.command_line import Parser, exit_code, new_folder, new_picture, table, write_csv
+from gramian.core.csv_tables import read_rows
 from gramian.core.errors import UserError
-from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.files import replace_text, replacing
 from gramian.core.progress import counted
 from gramian.core.statistics import Array, mean_interval, welch
 from gramian.report import reference
@@ -86,8 +81,9 @@ class Run:
     iterations: list[Iteration]
 
 
-RUN_COLUMNS = [field.name for kind in (Run, Iteration) for field in fields(kind) if field.name != "iterations"]
-"""Of ``dopamine-runs.csv``."""
+RUN_COLUMNS = [field.name for field in fields(Run) if field.name != "iterations"]
+ITERATION_COLUMNS = [field.name for field in fields(Iteration)]
+"""Of ``dopamine-runs.csv``, one after the other."""
 
 
 @dataclass(frozen=True)
@@ -184,80 +180,31 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     return sorted(runs, key=lambda run: (run.game, run.seed)), notes
 
 
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"cannot read '{path}': {(error.strerror or str(error)).lower()}") from error
-
-
 def _written(path: Path) -> list[Run]:
     """The runs that `write` has written.
 
     Raises
     ------
     UserError
-        If the file cannot be read or has no runs, if a line is no iteration of a run, or one that was there before, or
-        if a run lacks one.
+        If the file cannot be read, if a line is no iteration of a run, or if a run lacks one or has one twice.
     """
-    try:
-        rows = list(csv.DictReader(_content(path).decode("utf-8").splitlines()))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"'{path}' is no table of runs: {error}") from error
-    if not rows:
-        raise UserError(f"'{path}' has no runs; make it again from their folders, or take it away")
     runs: dict[tuple[str, int], Run] = {}
-    lines: dict[tuple[str, int, int], int] = {}
-    for line, row in enumerate(rows, start=2):
+    for line, row in enumerate(read_rows(path), start=2):
         try:
-            own, iteration = _parsed(row)
-        except ValueError as error:
+            one = Iteration(*(int(row[name]) for name in ITERATION_COLUMNS[:-1]), float(row["mean_return"]))
+            run = Run(row["game"], int(row["seed"]), row["state"], row["commit"], row["device"], [])
+        except (KeyError, ValueError) as error:
             raise UserError(f"line {line} of '{path}' is no iteration of a run: {error}") from error
-        place = own.game, own.seed, iteration.million_frames
-        if place in lines:
-            raise UserError(
-                f"line {line} of '{path}' is the iteration of line {lines[place]} again: {own.game}, seed {own.seed}, "
-                f"million_frames {iteration.million_frames}; leave one"
-            )
-        lines[place] = line
-        runs.setdefault((own.game, own.seed), own).iterations.append(iteration)
+        if not math.isfinite(one.mean_return):
+            raise UserError(f"line {line} of '{path}' has mean_return {one.mean_return}; it must be finite")
+        runs.setdefault((run.game, run.seed), run).iterations.append(one)
+    if not runs:
+        raise UserError(f"'{path}' has no runs; make it again from their folders, or take it away")
     for run in runs.values():
         run.iterations.sort(key=lambda one: one.million_frames)
-        for number, one in enumerate(run.iterations, start=1):
-            if one.million_frames != number:
-                raise UserError(
-                    f"'{path}' has million_frames {one.million_frames} of {run.game}, seed {run.seed}, and not "
-                    f"{number} before it; a run has all iterations up to its last"
-                )
+        if [one.million_frames for one in run.iterations] != list(range(1, len(run.iterations) + 1)):
+            raise UserError(f"'{path}' has not each million_frames of {run.game}, seed {run.seed} from 1 on once")
     return list(runs.values())
-
-
-def _parsed(row: dict[str, str]) -> tuple[Run, Iteration]:
-    """A line of `write`: the run, without iterations, and one of them.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or a number is none, or impossible.
-    """
-    for name in RUN_COLUMNS:
-        if row.get(name) is None:
-            raise ValueError(f"it has no {name}")
-    if None in row:  # where csv puts what no column is for
-        raise ValueError("it has more cells than columns")
-    numbers = {}
-    for name, least in (("seed", 0), ("million_frames", 1), ("end_frames", 1), ("episodes", 1)):
-        if not row[name].isdecimal() or int(row[name]) < least:
-            raise ValueError(f"its {name} is {row[name]!r}, not a whole number from {least} on")
-        numbers[name] = int(row[name])
-    try:
-        mean_return = float(row["mean_return"])
-    except ValueError:
-        mean_return = math.nan
-    if not math.isfinite(mean_return):
-        raise ValueError(f"its mean_return is {row['mean_return']!r}, not a finite number")
-    run = Run(row["game"], numbers.pop("seed"), row["state"], row["commit"], row["device"], [])
-    return run, Iteration(**numbers, mean_return=mean_return)
 
 
 def _run(study: Study, row: dict[str, Any]) -> Run:
@@ -409,36 +356,25 @@ class Between:
 
 
 def read_later(path: Path) -> dict[str, reference.Curve]:
-    """Curves of Dopamine's that were made later.
+    """Curves of Dopamine's that were made later, with the columns game, million_frames, run1, run2 and so on.
 
     Raises
     ------
     UserError
-        If the file cannot be read, if a column is missing, if a return is no number, if a game is there twice, or if
-        it lacks a million.
+        If the file cannot be read, a return is no finite number, or a game lacks a million or has one twice.
     """
     try:
-        table = pl.read_csv(_content(path), infer_schema_length=None)
+        found = pl.DataFrame(read_rows(path), infer_schema_length=None)
+        returns = found.select(pl.col(r"^run\d+$").cast(pl.Float64))
+        curves = found.select("game", pl.col("million_frames").cast(pl.Int64)).hstack(returns)
     except pl.exceptions.PolarsError as error:
         raise UserError(f"'{path}' is no table of curves: {str(error).splitlines()[0]}") from error
-    for column in ("game", "million_frames", "run1"):
-        if column not in table.columns:
-            raise UserError(f"'{path}' has no column {column}; it has game, million_frames and run1, run2 and so on")
-    if table.is_empty():
-        raise UserError(f"'{path}' has no curves; a line has a game, the number of a million and its returns")
-    returns = table.select(pl.col(r"^run\d+$"))
-    for column in returns.columns:
-        found = returns[column].cast(pl.Float64, strict=False)
-        if not (found.is_not_null() & found.is_finite()).all():
-            raise UserError(f"column {column} of '{path}' has cells that are no numbers; every run has every million")
-    spellings: dict[str, str] = {}
-    for (game,), rows in table.group_by("game", maintain_order=True):
-        other = spellings.setdefault(reference.key(str(game)), str(game))
-        if other != game:
-            raise UserError(f"'{path}' has one game as '{other}' and as '{game}'; leave one")
+    if not returns.width or not np.isfinite(returns.to_numpy()).all():
+        raise UserError(f"'{path}' must have a finite return in every column run1, run2 and so on")
+    for (game,), rows in curves.group_by(pl.col("game").map_elements(reference.key, return_dtype=pl.String)):
         if rows["million_frames"].sort().to_list() != list(range(1, rows.height + 1)):
             raise UserError(f"'{path}' has not each million_frames of {game} from 1 on once; a curve has no gap")
-    return reference.curves(table)
+    return reference.curves(curves)
 
 
 def between(runs: Iterable[Run], later: dict[str, reference.Curve]) -> list[Between]:
@@ -468,34 +404,47 @@ def markdown(
     everything: Sequence[Row] = (),
     sets: Sequence[Between] = (),
 ) -> str:
-    """The tables, and what is to be said of them: whole curves, and a line for each million frames of each game.
+    """The tables, and sentences below them: whole curves, and a line for each million frames of each game.
 
     ``everything`` are the rows of `with_replaced`, ``sets`` the lines of `between`; each is a table of its own.
     """
-    header = [
-        "| game | million frames | ours (runs) | Dopamine's (runs) | their range | difference | ours better "
-        "| outside |",
-        "| --- |" + " ---: |" * 6 + " --- |",
-    ]
-    parts = [[*header, *(_line(row, str(row.million_frames)) for row in rows)]]
+    parts = [_table(rows)]
     said = [outside([(f"{reference.title(row.game)} at {row.million_frames}", row) for row in rows], "million"), *notes]
     if whole:
-        parts.insert(0, [*header, *(_line(row, _millions(row.million_frames)) for row in whole)])
+        parts.insert(0, _table(whole, since_first=True))
         said.insert(0, outside([(reference.title(row.game), row) for row in whole], "whole curve"))
-    parts.append([f"- {note}" for note in said])
+    parts.append("".join(f"- {note}\n" for note in said))
     if everything:
-        parts.append(["Together with the runs that they have replaced, over the millions that all of them have:"])
-        parts.append([*header, *(_line(row, _millions(row.million_frames)) for row in everything)])
+        parts.append("Together with the runs that they have replaced, over the millions that all of them have:\n")
+        parts.append(_table(everything, since_first=True))
     if sets:
         parts += _of_two_sets(sets)
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    return "\n".join(parts)
 
 
-def _of_two_sets(sets: Sequence[Between]) -> list[list[str]]:
+def _table(rows: Sequence[Row], *, since_first: bool = False) -> str:
+    """A line for each row, of one million or of all since the first."""
+    lines = [
+        [
+            reference.title(row.game),
+            f"1–{row.million_frames}" if since_first and row.million_frames > 1 else str(row.million_frames),
+            f"{shown(row.mean, row.low, row.high)} ({row.runs})",
+            f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})",
+            f"{number(row.dopamine_least)} to {number(row.dopamine_most)}",
+            _difference(row),
+            f"{row.improvement:.0%}",
+            row.outside,
+        ]
+        for row in rows
+    ]
+    columns = ["million frames", "ours (runs)", "Dopamine's (runs)", "their range", "difference", "ours better"]
+    return table(["game", *columns, "outside"], lines).replace("---: |\n", "--- |\n", 1)
+
+
+def _of_two_sets(sets: Sequence[Between]) -> list[str]:
     """Dopamine's two sets and ours: what the table is, the table, and in how many millions means are outside."""
-    lines = []
-    for one in sets:
-        words = [
+    lines = [
+        [
             reference.title(one.own.game),
             str(one.own.million_frames),
             f"{number(one.own.mean)} ({one.own.runs})",
@@ -503,20 +452,19 @@ def _of_two_sets(sets: Sequence[Between]) -> list[list[str]]:
             _theirs(one.own),
             *map(_difference, (one.again, one.own, one.both)),
         ]
-        lines.append(f"| {' | '.join(words)} |")
+        for one in sets
+    ]
     named = [(f"{reference.title(one.again.game)} at {one.again.million_frames}", one) for one in sets]
+    said = [
+        outside([(name, one.again) for name, one in named], "million", "The later mean", "the first runs"),
+        outside([(name, one.own) for name, one in named], "million", "Our mean", "the later runs"),
+        outside([(name, one.both) for name, one in named], "million", "Our mean", "both together"),
+    ]
+    columns = ["million frames", "ours (runs)", "first", "later", "later − first", "ours − later", "ours − both"]
     return [
-        ["Dopamine's first set of runs, which the tables above have, a later one, and ours: means, and their ranges:"],
-        [
-            "| game | million frames | ours (runs) | first | later | later − first | ours − later | ours − both |",
-            "| --- |" + " ---: |" * 7,
-            *lines,
-        ],
-        [
-            "- " + outside([(name, one.again) for name, one in named], "million", "The later mean", "the first runs"),
-            "- " + outside([(name, one.own) for name, one in named], "million", "Our mean", "the later runs"),
-            "- " + outside([(name, one.both) for name, one in named], "million", "Our mean", "both together"),
-        ],
+        "Dopamine's first set of runs, which the tables above have, a later one, and ours: means, and their ranges:\n",
+        table(["game", *columns], lines),
+        "".join(f"- {sentence}\n" for sentence in said),
     ]
 
 
@@ -544,24 +492,6 @@ def told(value: float, low: float, high: float) -> str:
     """
     text = shown(value, low, high)
     return f"**{text}**" if low > 0 or high < 0 else text
-
-
-def _millions(last: int) -> str:
-    return f"1–{last}" if last > 1 else "1"
-
-
-def _line(row: Row, millions: str) -> str:
-    cells = [
-        reference.title(row.game),
-        millions,
-        f"{shown(row.mean, row.low, row.high)} ({row.runs})",
-        f"{shown(row.dopamine_mean, row.dopamine_low, row.dopamine_high)} ({row.dopamine_runs})",
-        f"{number(row.dopamine_least)} to {number(row.dopamine_most)}",
-        _difference(row),
-        f"{row.improvement:.0%}",
-        row.outside,
-    ]
-    return f"| {' | '.join(cells)} |"
 
 
 def chance_outside(ours: int, theirs: int) -> float:
@@ -706,83 +636,57 @@ def write(
     later: dict[str, reference.Curve] | None = None,
 ) -> None:
     """Write the tables as CSV and Markdown, our runs one by one, and the figure."""
-    folder = output_folder(out)
-    table, single_runs, text, own_picture, curves = (folder / name for name in FILES)
-    picture = figure or own_picture
-    output_folder(picture.parent)
-    for path, lines in ((table, rows), (curves, whole)):
-        write_csv(path, [field.name for field in fields(Row)], (asdict(row) for row in lines))
-    own = [field.name for field in fields(Run) if field.name != "iterations"]
+    by_million, single_runs, text, picture, curves = (out / name for name in FILES)
+    for path, lines in ((by_million, rows), (curves, whole)):
+        write_csv(path, [field.name for field in fields(Row)], map(astuple, lines))
     write_csv(
         single_runs,
-        RUN_COLUMNS,
-        ({name: getattr(run, name) for name in own} | asdict(one) for run in runs for one in run.iterations),
+        [*RUN_COLUMNS, *ITERATION_COLUMNS],
+        [(*(getattr(run, name) for name in RUN_COLUMNS), *astuple(one)) for run in runs for one in run.iterations],
     )
     replace_text(text, page)
-    with replacing(picture) as temporary:
+    with replacing(figure or picture) as temporary:
         draw(rows, runs, later).savefig(temporary, dpi=130, format="png")
 
 
-def write_csv(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
-    """Write a table, whole or not at all."""
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def present(page: str, rows: Sequence[Any], names: tuple[str, str], out: Path | None) -> None:
-    """Print a page; where a folder is named, write the rows, of a dataclass, as CSV and the page into it."""
-    print(page, end="")
-    if out is not None:
-        folder = output_folder(out)
-        write_csv(folder / names[0], [field.name for field in fields(rows[0])], map(asdict, rows))
-        replace_text(folder / names[1], page)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the table, and write it where a folder is named; the exit code."""
+def compared(arguments: Sequence[str] | None) -> None:
+    """Print the tables, and write them where a folder is named."""
     parser = Parser("dopamine", __doc__)
-    parser.add_argument("studies", nargs="+", type=Path, metavar="STUDY", help="folders of the study dopamine")
-    parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write table, runs and figure into it")
-    parser.add_argument(
-        "--figure", type=new_picture, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png"
-    )
-    parser.add_argument(
-        "--replaced", type=Path, metavar="CSV", help="runs that these have replaced, as dopamine-runs.csv has them"
-    )
-    parser.add_argument(
+    add = parser.add_argument
+    add("studies", nargs="+", type=Path, metavar="STUDY", help="folders of the study dopamine")
+    add("--out", type=new_folder, metavar="FOLDER", help="write tables, runs and figure into it")
+    add("--figure", type=new_picture, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png")
+    add("--replaced", type=Path, metavar="CSV", help="runs that these have replaced, as dopamine-runs.csv has them")
+    add(
         "--later",
         type=Path,
         metavar="CSV",
         help="later curves of Dopamine's: game, million_frames, run1, run2 and so on",
     )
     options = parser.parse_args(arguments)
-    try:
-        if options.figure and not options.out:
-            raise UserError("--figure is written with the tables; name their folder by --out")
-        for name in FILES if options.out else ():
-            check_file(options.out / name)
-        runs, notes = read_runs(options.studies)
-        rows = compare(runs)
-        if not rows:
-            places = ", ".join(f"'{folder}'" for folder in options.studies)
-            raise UserError(
-                f"no run of {ARM} with preset {PRESET} below {places} has completed a million frames of a game that "
-                "has a public curve"
-            )
-        whole = whole_curves(runs)
-        replaced = _written(options.replaced) if options.replaced else []
-        said = [*spreads(runs), *shortcomings(runs, rows), *notes]
-        later = read_later(options.later) if options.later else {}
-        page = markdown(rows, whole, said, with_replaced(runs, replaced), between(runs, later))
-        print(page, end="")
-        if options.out is not None:
-            write(rows, whole, runs, page, options.out, options.figure, later)
-    except UserError as error:
-        complain("dopamine", error)
-        return 2
-    return 0
+    if options.figure and not options.out:
+        raise UserError("--figure is written with the tables; name their folder by --out")
+    runs, notes = read_runs(options.studies)
+    rows = compare(runs)
+    if not rows:
+        places = ", ".join(f"'{folder}'" for folder in options.studies)
+        raise UserError(
+            f"no run of {ARM} with preset {PRESET} below {places} has completed a million frames of a game that has a "
+            "public curve"
+        )
+    whole = whole_curves(runs)
+    replaced = _written(options.replaced) if options.replaced else []
+    said = [*spreads(runs), *shortcomings(runs, rows), *notes]
+    later = read_later(options.later) if options.later else {}
+    page = markdown(rows, whole, said, with_replaced(runs, replaced), between(runs, later))
+    print(page, end="")
+    if options.out:
+        write(rows, whole, runs, page, options.out, options.figure, later)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    return exit_code("dopamine", lambda: compared(arguments))
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ two of them at the preset's interval. The states are gathered once in a training
 Run with ``python -m benchmarks.held_out [--runs 2] [--steps 2000] [--device cpu]``.
 """
 
+import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import torch
 
-from benchmarks.command_line import Parser
+from benchmarks.command_line import Parser, exit_code, whole
 from gramian.core.arms import Arm
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.heldout import HeldOut
@@ -54,13 +56,13 @@ def _now(device: torch.device) -> float:
     return time.perf_counter()
 
 
-def main() -> None:
+def measured(arguments: Sequence[str] | None) -> None:
     """Print a row for each kind of game."""
     parser = Parser("held_out", __doc__)
-    parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--device", default="cpu")
-    options = parser.parse_args()
+    parser.add_argument("--runs", type=whole(1, 1000), default=2)
+    parser.add_argument("--steps", type=whole(1, 10**6), default=2000)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     print("| game | runs | gathering, once (s) | a measurement (ms) | every (agent steps) | a step (ms) | share |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
@@ -68,5 +70,10 @@ def main() -> None:
         print(measure(game, preset, options.runs, options.steps, torch.device(options.device)), flush=True)
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    return exit_code("held_out", lambda: measured(arguments))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,8 +1,9 @@
-"""Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the two figures.
+"""Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the commands.
 
-Run: python -m benchmarks.linear [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]. Without
---figures it takes about a minute, with it about 20 more. Every time of a step is the best of several passes. The passes
-of the widths d take turns, so that a moment in which the machine was busy elsewhere does not bend the growth with d.
+    python -m benchmarks.linear [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]
+
+It takes about a minute, with ``--figures all`` about 20 more. Every time of a step is the best of several passes. The
+passes of the widths d take turns, so that the noise of the machine does not bend the growth with d.
 """
 
 import os
@@ -16,24 +17,11 @@ from collections.abc import Callable, Iterator, Sequence
 import numba
 import numpy as np
 
-from benchmarks.command_line import Parser, new_file
+from benchmarks.command_line import Parser, exit_code, new_file, table, whole
 from gramian.core.compiled import kernel
-from gramian.core.files import output_folder, replace_text
+from gramian.core.files import replace_text
 from gramian.linear.car import ACTIONS
-from gramian.linear.kernels import (
-    FULL,
-    NONE,
-    SINGLE,
-    TWO_SAMPLE,
-    Floats,
-    Integers,
-    Rule,
-    Weights,
-    add_rank_one,
-    direction,
-    learn,
-    transform,
-)
+from gramian.linear.kernels import FULL, NONE, TWO_SAMPLE, Floats, Integers, Rule, Weights, learn, transform
 from gramian.linear.learner import Arm
 from gramian.linear.mountain_car import Case, MountainCar, simulate
 
@@ -109,13 +97,6 @@ def step_seconds(arm: Arm, indices: dict[int, Integers], rounds: int = ROUNDS) -
     return np.array([[best_seconds(works[d], 1) / len(indices[d]) for d in works] for _ in range(rounds)])
 
 
-def copy_bandwidth(size: int = 256 * 2**20) -> float:
-    """Bytes per second, read and written, of copying memory that no cache holds, with one thread."""
-    source, target = np.zeros(size // 8), np.zeros(size // 8)
-    source[:] = 1.0
-    return 2 * size / best_seconds(lambda: np.copyto(target, source), 5)
-
-
 def best_seconds(work: Callable[[], object], repeats: int) -> float:
     """Seconds of the fastest of ``repeats`` calls: the others shared the machine with something."""
     times = []
@@ -140,27 +121,9 @@ def dense_step_seconds(d: int, repeats: int = 3) -> float:
     return best_seconds(step, repeats)
 
 
-def vector_step_seconds(d: int, repeats: int = 5) -> float:
-    """Seconds of the same step in the best NumPy order, O(d²): y = Aᵀφ first, then one dense outer product."""
-    A, phi = np.eye(d), np.zeros(d)
-    phi[:: d // ACTIVE] = 1.0
-
-    def step() -> None:
-        y = phi @ A
-        A.__iadd__(np.outer(phi, 1e-9 * (1.0 - 0.01 * ((y @ y) * y - y**3))))
-
-    return best_seconds(step, repeats)
-
-
 def growth(costs: Floats) -> float:
     """Exponent p of cost ∝ d^p, by least squares on the logarithms."""
     return float(np.polyfit(np.log(WIDTHS), np.log(costs), 1)[0])
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown, the first column to the left and the others to the right."""
-    marks = ["---", *["---:"] * (len(header) - 1)]
-    return "".join(f"| {' | '.join(row)} |\n" for row in (header, marks, *rows))
 
 
 def step_table(costs: dict[tuple[str, str], Floats]) -> str:
@@ -181,20 +144,6 @@ def costly_table() -> str:
     return table([f"µs per step of O(d²), k = {ACTIVE}", *(f"d = {d:,}" for d in WIDTHS[:4])], rows)
 
 
-@kernel
-def _parts(part: int, A: Floats, indices: Integers, y: Floats, v: Floats) -> float:
-    """Do one part of the single-sample step as often as ``indices`` [steps, k] has rows."""
-    ones, total, S = np.ones(indices.shape[1]), 0.0, np.zeros((0, 0))
-    for n in range(indices.shape[0]):
-        if part == 0:
-            transform(A, indices[n], ones, y)
-        elif part == 1:
-            total += direction(SINGLE, y, y, S, 0.0, v)
-        else:
-            add_rank_one(A, indices[n], ones, v)
-    return total
-
-
 def run_seconds(arm: Arm, repeats: int = 5) -> float:
     """Seconds of one step within a run on Mountain Car, d = 486 and k = 2: the car and the tile coding included."""
     options = MountainCar(episodes=4)
@@ -204,22 +153,10 @@ def run_seconds(arm: Arm, repeats: int = 5) -> float:
     return best_seconds(lambda: simulate(options, case, 0, stop, trace), repeats) / float(steps)
 
 
-def parts_table() -> str:
-    """Where the time of a single-sample step on Mountain Car goes."""
-    options = MountainCar()
-    coding = options.coding(0)
-    trace = np.full((20_000, 3), np.nan)
-    simulate(options, Case(0, Arm("plain"), 0.5), 0, np.zeros(1, dtype=bool), trace)
-    indices = np.array([coding.active((position, velocity), int(action)) for position, velocity, action in trace])
-    A, y, v = np.eye(coding.d), np.ones(coding.d), np.ones(coding.d)
-    rows = []
-    for part, name in enumerate(("y = Aᵀφ", "v = ‖y‖²y − y³", "A ← A + φuᵀ")):
-        _parts(part, A, indices[:1], y, v)
-        seconds = best_seconds(lambda part=part: _parts(part, A, indices, y, v), 7) / len(indices)  # type: ignore[misc]
-        rows.append([name, f"{1e6 * seconds:.2f}"])
-    for name, arm in {"plain, α·d": Arm("plain"), **ARMS}.items():
-        rows.append([f"a whole step of a run: {name}", f"{1e6 * run_seconds(arm):.2f}"])
-    return table([f"µs per step on Mountain Car, d = {coding.d}, k = {coding.k}", "µs"], rows)
+def run_table() -> str:
+    """µs of a step within a run on Mountain Car."""
+    rows = [[name, f"{1e6 * run_seconds(arm):.2f}"] for name, arm in {"plain, α·d": Arm("plain"), **ARMS}.items()]
+    return table(["µs a step of a run on Mountain Car, d = 486, k = 2", "µs"], rows)
 
 
 FIGURES = {
@@ -245,77 +182,54 @@ def figure_seconds(command: list[str], threads: int, cache: str) -> float:
         return time.perf_counter() - start
 
 
-def figure_rows(threads: int, *, long: bool) -> Iterator[tuple[list[str], bool]]:
-    """Yield the rows of the commands, each with whether its bound holds: everything to compile, then nothing."""
+def figure_rows(threads: int, *, long: bool) -> Iterator[list[str]]:
+    """Yield the rows of the commands: everything to compile, then nothing."""
     for name, (command, most) in FIGURES.items():
         if most >= LONG and not long:
             continue
         with tempfile.TemporaryDirectory() as cache:
             for state in ("the first time, compiling", "again") if most < LONG else ("the first time, compiling",):
                 seconds = figure_seconds(command, threads, cache)
-                met = seconds <= most
-                row = [f"`{name}`, {threads} threads, {state}", f"{seconds:,.1f} s", f"at most {most} s", verdict(met)]
-                yield row, met
+                command_line = f"`{name}`, {threads} threads, {state}"
+                yield [command_line, f"{seconds:,.1f} s", f"at most {most} s", verdict(seconds <= most)]
 
 
-def sections(*, figures: str, threads: int) -> Iterator[tuple[str, bool]]:
-    """Yield the parts of the page as they are measured, each with whether its bounds hold."""
+def sections(*, figures: str, threads: int) -> Iterator[str]:
+    """Yield the parts of the page as they are measured; the last one has the bounds."""
     busy = os.getloadavg()[0]
     yield (
         f"numba {numba.__version__}, NumPy {np.__version__}, {platform.machine()}, {os.cpu_count()} cores; "
-        f"{busy:.1f} other processes at work on them at the start.\n",
-        True,
+        f"{busy:.1f} other processes at work on them at the start.\n"
     )
     costs: dict[tuple[str, str], Floats] = {}
-    spread: dict[str, tuple[float, float]] = {}
-    for pattern in PATTERNS:
+    bounds = []
+    for pattern, words in PATTERNS.items():
         indices = {d: active_features(d, max(2000, 4_000_000 // d), pattern) for d in WIDTHS}
-        for name, arm in ARMS.items():
-            rounds = step_seconds(arm, indices)
-            costs[name, pattern] = rounds.min(axis=0)
-            if name == "A, single-sample":
-                exponents_of_rounds = [growth(cost) for cost in rounds]
-                spread[pattern] = min(exponents_of_rounds), max(exponents_of_rounds)
-    exponents = {pattern: growth(costs["A, single-sample", pattern]) for pattern in PATTERNS}
-    yield step_table(costs), max(exponents.values()) <= STEEPEST
-    single, zero = costs["A, single-sample", "trajectory"], costs["A, λ = 0", "trajectory"]
-    ratios = ", ".join(f"{r:.2f} at d = {d:,}" for r, d in zip(single / zero, WIDTHS, strict=True))
-    yield f"A single-sample step against one with λ = 0, features of a run: {ratios}.\n", True
-    moved, copied = 2 * 8 * ACTIVE * WIDTHS[-1] / costs["A, single-sample", "random"][-1], copy_bandwidth()
-    yield (
-        f"At d = {WIDTHS[-1]:,} a single-sample step on random features reads and writes its {ACTIVE} rows of A at "
-        f"{moved / 1e9:.0f} GB/s; copying memory, on the same core, {copied / 1e9:.0f} GB/s.\n",
-        True,
-    )
-    yield costly_table(), True
-    yield parts_table(), True
+        rounds = {name: step_seconds(arm, indices) for name, arm in ARMS.items()}
+        costs |= {(name, pattern): found.min(axis=0) for name, found in rounds.items()}
+        single = [growth(cost) for cost in rounds["A, single-sample"]]
+        exponent = growth(costs["A, single-sample", pattern])
+        spread = f"d^{exponent:.2f} (single rounds: {min(single):.2f} to {max(single):.2f})"
+        name = f"growth of the single-sample step with d; {words}"
+        bounds.append([name, spread, f"at most d^{STEEPEST}", verdict(exponent <= STEEPEST)])
+    yield step_table(costs)
+    single_sample, zero = costs["A, single-sample", "trajectory"], costs["A, λ = 0", "trajectory"]
+    ratios = ", ".join(f"{r:.2f} at d = {d:,}" for r, d in zip(single_sample / zero, WIDTHS, strict=True))
+    yield f"A single-sample step against one with λ = 0, features of a run: {ratios}.\n"
+    yield costly_table()
+    yield run_table()
     d = 2048
-    fast, dense, vector = single[WIDTHS.index(d)], dense_step_seconds(d), vector_step_seconds(d)
+    fast, dense = single_sample[WIDTHS.index(d)], dense_step_seconds(d)
     rows = [
         ["compiled, O(kd)", f"{1e6 * fast:,.2f}", "1"],
-        ["NumPy in the best order, O(d²)", f"{1e6 * vector:,.0f}", f"{vector / fast:,.0f}"],
         ["dense NumPy, as the equations say it", f"{1e6 * dense:,.0f}", f"{dense / fast:,.0f}"],
     ]
-    enough = min(dense, vector) / fast >= LEAST_RATIO
-    yield table([f"single-sample step at d = {d:,}, k = {ACTIVE}", "µs", "times as long"], rows), enough
-    rows = [
-        [
-            f"growth of the single-sample step with d; {PATTERNS[p]}",
-            f"d^{e:.2f} (single rounds: {spread[p][0]:.2f} to {spread[p][1]:.2f})",
-            f"at most d^{STEEPEST}",
-            verdict(e <= STEEPEST),
-        ]
-        for p, e in exponents.items()
-    ]
-    rows.append(
-        ["dense NumPy against the compiled step", f"{dense / fast:,.0f}", f"at least {LEAST_RATIO}", verdict(enough)]
-    )
-    fine = True
+    yield table([f"single-sample step at d = {d:,}, k = {ACTIVE}", "µs", "times as long"], rows)
+    enough = verdict(dense / fast >= LEAST_RATIO)
+    bounds.append(["dense NumPy against the compiled step", f"{dense / fast:,.0f}", f"at least {LEAST_RATIO}", enough])
     if figures:
-        for row, met in figure_rows(threads, long=figures == "all"):
-            rows.append(row)
-            fine &= met
-    yield table(["bound", "measured", "wanted", "met"], rows), fine
+        bounds += figure_rows(threads, long=figures == "all")
+    yield table(["bound", "measured", "wanted", "met"], bounds)
 
 
 def verdict(met: bool) -> str:
@@ -323,29 +237,26 @@ def verdict(met: bool) -> str:
     return "yes" if met else "no"
 
 
-def main() -> int:
-    """Print the tables, write them where asked; the exit code says whether all bounds hold."""
+def measured(arguments: Sequence[str] | None) -> None:
+    """Print the tables, and write them where a file is named."""
     parser = Parser("linear", __doc__)
-    parser.add_argument(
-        "--figures",
-        nargs="?",
-        choices=("short", "all"),
-        const="all",
-        default="",
-        help="also time the commands: about 20 minutes, or one where only the short ones are wanted",
-    )
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=new_file, help="file to write the tables to, as Markdown")
-    options = parser.parse_args()
-    texts, met = [], True
-    for text, fine in sections(figures=options.figures, threads=options.threads):
+    add = parser.add_argument
+    figures = "also time the commands: about 20 minutes, or one with short"
+    add("--figures", nargs="?", choices=("short", "all"), const="all", default="", help=figures)
+    add("--threads", type=whole(1, 1024), default=2)
+    add("--out", type=new_file, help="file to write the tables to, as Markdown")
+    options = parser.parse_args(arguments)
+    texts = []
+    for text in sections(figures=options.figures, threads=options.threads):
         print(text, flush=True)
         texts.append(text)
-        met &= fine
     if options.out is not None:
-        output_folder(options.out.parent)
         replace_text(options.out, "\n".join(texts))
-    return 0 if met else 1
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    return exit_code("linear", lambda: measured(arguments))
 
 
 if __name__ == "__main__":

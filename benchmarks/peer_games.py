@@ -1,11 +1,10 @@
 """The games as other DQN programs play them: one Gymnasium environment, with the settings of one of our presets.
 
 An observation is the whole stack, channels first. A lost life ends the learner's episode and the game goes on, as in
-the package itself: the wrapper stands outside the stack, so that ``reset`` after a lost life gives back what is seen.
+the package itself: the wrapper stands outside the stack, so that ``reset`` after a lost life returns what is seen.
 """
 
-from importlib.util import find_spec
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import gymnasium
 import numpy as np
@@ -17,47 +16,24 @@ from gramian.core.games import Game, find_game
 from gramian.deep.envs.options import SCREEN_PIXELS, AtariOptions, MinAtarOptions
 from gramian.deep.training.config import Settings
 
+if TYPE_CHECKING:
+    from ale_py.vector_env import AtariVectorEnv
+
 Observation = NDArray[np.uint8]
 Env = gymnasium.Env[Observation, np.int64]
 Outcome = tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]
 
 
 def make_game(name: str, settings: Settings, seed: int) -> Env:
-    """One environment, seeded and ready to be reset."""
+    """One environment, seeded and ready to be reset; an Atari game needs OpenCV."""
     game = find_game(name)
     if game.kind == "minatar":
-        return MinAtarGame(game, settings.environment.minatar, seed)
-    atari = settings.environment.atari
-    env = _preprocessed(game, atari) if has_preprocessing() else VectorOfOne(game, atari)
-    env.reset(seed=seed)
-    return LifeIsEpisode(env, settings.terminal_on_life_loss, settings.clip_rewards)
-
-
-def has_preprocessing() -> bool:
-    """Whether Gymnasium's preprocessing of Atari can run: it needs OpenCV."""
-    return find_spec("cv2") is not None
-
-
-def atari_options(options: AtariOptions) -> dict[str, Any]:
-    """Arguments of ale-py's vector environment for the options of a preset."""
-    return {
-        "max_num_frames_per_episode": options.max_episode_frames,
-        "repeat_action_probability": options.sticky_probability,
-        "full_action_space": options.full_actions,
-        "img_height": SCREEN_PIXELS,
-        "img_width": SCREEN_PIXELS,
-        "stack_num": options.stack,
-        "frameskip": options.frame_skip,
-        "noop_max": options.noop_max,
-        "use_fire_reset": options.fire_reset,
-        "reward_clipping": False,
-    }
-
-
-def _preprocessed(game: Game, options: AtariOptions) -> Env:
+        minatar = settings.environment.minatar
+        return TimeLimit(MinAtarRules(game, minatar, seed), minatar.max_episode_steps)
     import ale_py
 
     gymnasium.register_envs(ale_py)
+    options = settings.environment.atari
     env: Env = gymnasium.make(
         f"ALE/{game.title}-v5",
         frameskip=1,
@@ -66,39 +42,33 @@ def _preprocessed(game: Game, options: AtariOptions) -> Env:
         max_num_frames_per_episode=options.max_episode_frames,
     )
     env = AtariPreprocessing(env, noop_max=options.noop_max, frame_skip=options.frame_skip, screen_size=SCREEN_PIXELS)
-    return FrameStackObservation(env, options.stack, padding_type="zero")
+    env = FrameStackObservation(env, options.stack, padding_type="zero")
+    env.reset(seed=seed)
+    return LifeIsEpisode(env, settings.terminal_on_life_loss, settings.clip_rewards)
 
 
-class VectorOfOne(gymnasium.Env[Observation, np.int64]):
-    """ale-py's vector environment with one game, for machines without OpenCV: the same pictures, made in C++."""
+def atari_vector(game: Game, count: int, options: AtariOptions) -> "AtariVectorEnv":
+    """ale-py's vector environment with the options of a preset."""
+    from ale_py.vector_env import AtariVectorEnv
 
-    def __init__(self, game: Game, options: AtariOptions) -> None:
-        from ale_py.vector_env import AtariVectorEnv
-
-        self._env = AtariVectorEnv(game.id, 1, **atari_options(options))
-        self.observation_space = self._env.single_observation_space
-        self.action_space = self._env.single_action_space
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Observation, Any]:
-        """See `gymnasium.Env.reset`."""
-        super().reset(seed=seed, options=options)
-        observations, info = self._env.reset(seed=seed)
-        return observations[0], {"lives": int(info["lives"][0])}
-
-    def step(self, action: np.int64) -> Outcome:
-        """See `gymnasium.Env.step`."""
-        observations, rewards, terminated, truncated, info = self._env.step(np.array([action]))
-        return (
-            observations[0],
-            float(rewards[0]),
-            bool(terminated[0]),
-            bool(truncated[0]),
-            {"lives": int(info["lives"][0])},
-        )
+    return AtariVectorEnv(
+        game.id,
+        count,
+        max_num_frames_per_episode=options.max_episode_frames,
+        repeat_action_probability=options.sticky_probability,
+        full_action_space=options.full_actions,
+        img_height=SCREEN_PIXELS,
+        img_width=SCREEN_PIXELS,
+        stack_num=options.stack,
+        frameskip=options.frame_skip,
+        noop_max=options.noop_max,
+        use_fire_reset=options.fire_reset,
+        reward_clipping=False,
+    )
 
 
 class LifeIsEpisode(gymnasium.Wrapper[Observation, np.int64, Observation, np.int64]):
-    """Ends an episode where a life is lost, without ending the game; gives the sign of the reward."""
+    """Ends an episode where a life is lost, without ending the game; returns the sign of the reward."""
 
     def __init__(self, env: Env, life_loss: bool, signs: bool) -> None:
         super().__init__(env)
@@ -125,7 +95,7 @@ class LifeIsEpisode(gymnasium.Wrapper[Observation, np.int64, Observation, np.int
 
 
 class MinAtarRules(gymnasium.Env[Observation, np.int64]):
-    """MinAtar's own environment with the planes first."""
+    """The package minatar's environment with the planes first."""
 
     def __init__(self, game: Game, options: MinAtarOptions, seed: int) -> None:
         from minatar import Environment
@@ -154,10 +124,3 @@ class MinAtarRules(gymnasium.Env[Observation, np.int64]):
     def _picture(self) -> Observation:
         planes: Observation = self._game.state().transpose(2, 0, 1).astype(np.uint8, order="C")
         return planes
-
-
-class MinAtarGame(TimeLimit[Observation, np.int64]):
-    """MinAtar with the preset's time limit."""
-
-    def __init__(self, game: Game, options: MinAtarOptions, seed: int) -> None:
-        super().__init__(MinAtarRules(game, options, seed), options.max_episode_steps)

@@ -6,22 +6,21 @@ On CUDA a pass is replayed as a graph: at these sizes launching its kernels one 
 Peak memory counts what the penalty and its gradient allocate beyond the features themselves.
 """
 
-import csv
-import io
 import math
-import os
 import platform
 import statistics
+import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from benchmarks.command_line import Parser, new_file
+from benchmarks.command_line import Parser, exit_code, new_file, table, whole, write_csv
 from gramian import covariance_penalty, gram_penalty, unbiased_gram_penalty
-from gramian.core.files import output_folder, replace_text
+from gramian.core.cores import cores
+from gramian.deep.training.memory import available_bytes
 
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "covariance": covariance_penalty,
@@ -34,7 +33,8 @@ FIXED_N, FIXED_D = 32, 512
 COVARIANCE_MATRICES = 5
 """d×d matrices that the explicit form may need at once, for the decision whether to run it."""
 
-Rows = list[tuple[str, str, int, int, str, str, int]]
+Found = Mapping[str, tuple[float, int]]
+"""Seconds and bytes of each form."""
 COLUMNS = ("device", "axis", "n", "d", "form", "microseconds", "peak_bytes")
 
 
@@ -99,7 +99,7 @@ def exponent(sizes: Sequence[int], values: Sequence[float]) -> float:
     return statistics.linear_regression(xs, ys).slope
 
 
-def measure(n: int, d: int, device: str, repeats: int, least_s: float) -> dict[str, tuple[float, int]]:
+def measure(n: int, d: int, device: str, repeats: int, least_s: float) -> Found:
     """Median time and peak memory of each form that fits; the forms take turns within each repeat."""
     features = torch.randn(n, d, device=device, generator=torch.Generator(device).manual_seed(0), requires_grad=True)
     forms = {name: form for name, form in FORMS.items() if name != "covariance" or covariance_fits(d, device)}
@@ -116,16 +116,17 @@ def measure(n: int, d: int, device: str, repeats: int, least_s: float) -> dict[s
 
 def covariance_fits(d: int, device: str) -> bool:
     """Whether the explicit form's matrices fit into half of the free memory."""
-    if device == "cuda":
-        free = torch.cuda.mem_get_info()[0]
-    else:
-        pages = "SC_AVPHYS_PAGES" if "SC_AVPHYS_PAGES" in os.sysconf_names else "SC_PHYS_PAGES"
-        free = os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE")
-    return COVARIANCE_MATRICES * 4 * d**2 < free / 2
+    return COVARIANCE_MATRICES * 4 * d**2 < available_bytes(device) / 2
 
 
 def in_bytes(number: float) -> str:
-    """A number of bytes for a reader."""
+    """A number of bytes for a reader.
+
+    Examples
+    --------
+    >>> in_bytes(5_250_000)
+    '5.25 MB'
+    """
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1000 or unit == "GB":
             break
@@ -133,105 +134,60 @@ def in_bytes(number: float) -> str:
     return f"{number:.3g} {unit}"
 
 
-def tidy(device: str, axis: str, n: int, d: int, found: dict[str, tuple[float, int]]) -> Rows:
-    """One row of the CSV for each form: median time in µs to four digits and peak memory."""
-    return [(device, axis, n, d, form, f"{1e6 * elapsed:.4g}", peak) for form, (elapsed, peak) in found.items()]
+def table_in(axis: str, results: Mapping[int, Found]) -> str:
+    """Markdown: times and peak memory of all forms over d or n, and the exponents of their growth."""
+    lines = []
+    for size, found in results.items():
+        micro = [f"{1e6 * found[form][0]:,.0f}" if form in found else "not run" for form in FORMS]
+        memory = [in_bytes(found[form][1]) if form in found else "–" for form in FORMS]
+        ratios = [
+            f"{found[form][0] / found['gram'][0]:.2f}" if form in found else "–" for form in ("covariance", "unbiased")
+        ]
+        lines.append([f"{size:,}", *micro, *ratios, *memory])
+    columns = [*FORMS, "cov/Gram", "unb/Gram", *(f"memory: {form}" for form in FORMS)]
+    text = table([axis, *columns], lines, words=0)
+    for form in FORMS:
+        sizes = [size for size, found in results.items() if form in found]
+        growth = [exponent(sizes, [results[size][form][which] for size in sizes]) for which in (0, 1)]
+        text += f"\n{form}: time grows as {axis}^{growth[0]:.2f}, memory as {axis}^{growth[1]:.2f}"
+    return text + "\n"
 
 
-def table_in_d(features: Sequence[int], device: str, repeats: int, least_s: float) -> Rows:
-    """Print the table for growing d at n = 32, and the exponents."""
-    print(f"\nn = {FIXED_N}, d grows. µs for one forward and backward pass; memory at its peak.\n")
-    print(
-        "| d | covariance | Gram | unbiased | cov/Gram | unb/Gram | memory: covariance | Gram | unbiased | cov/Gram |"
-    )
-    print("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    results = {}
-    for d in features:
-        results[d] = found = measure(FIXED_N, d, device, repeats, least_s)
-        micro = {name: 1e6 * elapsed for name, (elapsed, _) in found.items()}
-        memory = {name: in_bytes(peak) for name, (_, peak) in found.items()}
-        if "covariance" in micro:
-            ratio = f"{micro['covariance'] / micro['gram']:.1f}"
-            memory_ratio = f"{found['covariance'][1] / found['gram'][1]:.0f}"
-        else:
-            fitted = max(size for size in results if "covariance" in results[size])
-            predicted = results[fitted]["covariance"][1] * (d / fitted) ** 2
-            memory["covariance"] = f"({in_bytes(predicted)})"
-            ratio, memory_ratio = "–", f"({predicted / found['gram'][1]:.0f})"
-        explicit = f"{micro['covariance']:,.0f}" if "covariance" in micro else "not run"
-        print(
-            f"| {d:,} | {explicit} | {micro['gram']:,.0f} | {micro['unbiased']:,.0f} | {ratio} "
-            f"| {micro['unbiased'] / micro['gram']:.2f} "
-            f"| {memory['covariance']} | {memory['gram']} | {memory['unbiased']} | {memory_ratio} |",
-            flush=True,
-        )
-    print("\nIn parentheses: memory predicted from the largest d that was run, where the explicit form does not fit.\n")
-    for name in FORMS:
-        sizes = [d for d in features if name in results[d]]
-        time_slope = exponent(sizes, [results[d][name][0] for d in sizes])
-        memory_slope = exponent(sizes, [results[d][name][1] for d in sizes])
-        print(f"{name}: time grows as d^{time_slope:.2f}, memory as d^{memory_slope:.2f}")
-    return [row for d, found in results.items() for row in tidy(device, "d", FIXED_N, d, found)]
-
-
-def table_in_n(samples: Sequence[int], device: str, repeats: int, least_s: float) -> Rows:
-    """Print the table for growing n at d = 512, the exponents and the crossing."""
-    print(f"\nd = {FIXED_D}, n grows. µs for one forward and backward pass.\n")
-    print("| n | covariance | Gram | unbiased | cov/Gram |")
-    print("| ---: | ---: | ---: | ---: | ---: |")
-    results = {}
-    for n in samples:
-        results[n] = found = measure(n, FIXED_D, device, repeats, least_s)
-        micro = [1e6 * found[name][0] for name in FORMS]
-        print(f"| {n:,} | " + " | ".join(f"{t:,.0f}" for t in micro) + f" | {micro[0] / micro[1]:.2f} |", flush=True)
-    print()
-    for name in FORMS:
-        print(f"{name}: time grows as n^{exponent(samples, [results[n][name][0] for n in samples]):.2f}")
-    print(crossing(samples, [results[n]["covariance"][0] / results[n]["gram"][0] for n in samples]))
-    return [row for n, found in results.items() for row in tidy(device, "n", n, FIXED_D, found)]
-
-
-def crossing(samples: Sequence[int], ratios: Sequence[float]) -> str:
-    """Say at which n the ratio covariance/Gram goes through 1, by interpolation of its logarithm."""
-    logs = [math.log(ratio) for ratio in ratios]
-    changes = [i for i in range(1, len(logs)) if (logs[i - 1] > 0) != (logs[i] > 0)]
-    if not changes:
-        return f"the {'Gram' if logs[0] > 0 else 'covariance'} form is the cheaper one at every n measured"
-    if len(changes) > 1:
-        around = ", ".join(f"{samples[i - 1]}–{samples[i]}" for i in changes)
-        return f"there is no single crossing: the ratio goes through 1 between n = {around}"
-    i = changes[0]
-    share = logs[i - 1] / (logs[i - 1] - logs[i])
-    return f"the forms cross near n = {samples[i - 1] * (samples[i] / samples[i - 1]) ** share:.0f}"
-
-
-def main() -> None:
-    """Print both tables, and write their numbers as CSV where a file is named."""
+def measured(arguments: Sequence[str] | None) -> None:
+    """Print both tables of each device, and write their numbers as CSV where a file is named."""
     parser = Parser("penalties", __doc__)
     present = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
     parser.add_argument("--devices", nargs="+", default=present, choices=("cpu", "cuda"), help="all that are there")
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--threads", type=whole(1, 1024), default=cores())
+    parser.add_argument("--repeats", type=whole(1, 10_000), default=7)
     parser.add_argument("--quick", action="store_true", help="three sizes, short repeats")
     parser.add_argument("--csv", type=new_file, help="write the numbers to this file too")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    features, samples = (FEATURES[:3], SAMPLES[:3]) if options.quick else (FEATURES, SAMPLES)
-    least_s = 0.002 if options.quick else 0.1
-    rows: Rows = []
+    sizes = {"d": FEATURES, "n": SAMPLES}
+    rows: list[tuple[object, ...]] = []
     for device in options.devices:
         where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()}, {options.threads} threads"
         print(f"torch {torch.__version__}, {where}, float32, centred, median of {options.repeats} repeats")
-        rows += table_in_d(features, device, options.repeats, least_s)
-        rows += table_in_n(samples, device, options.repeats, least_s)
+        for axis, own in sizes.items():
+            shapes = [
+                (FIXED_N, size) if axis == "d" else (size, FIXED_D) for size in (own[:3] if options.quick else own)
+            ]
+            results = {}
+            for n, d in shapes:
+                found = measure(n, d, device, options.repeats, 0.002 if options.quick else 0.1)
+                results[d if axis == "d" else n] = found
+                rows += [(device, axis, n, d, form, f"{1e6 * time:.4g}", peak) for form, (time, peak) in found.items()]
+            fixed = f"n = {FIXED_N}, d grows" if axis == "d" else f"d = {FIXED_D}, n grows"
+            print(f"\n{fixed}. µs for one forward and backward pass; memory at its peak.\n\n{table_in(axis, results)}")
     if options.csv:
-        text = io.StringIO()
-        table = csv.writer(text, lineterminator="\n")
-        table.writerow(COLUMNS)
-        table.writerows(rows)
-        output_folder(options.csv.parent)
-        replace_text(options.csv, text.getvalue())
+        write_csv(options.csv, COLUMNS, rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    return exit_code("penalties", lambda: measured(arguments))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

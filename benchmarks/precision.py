@@ -6,13 +6,14 @@ stated against what is subtracted: in value against ‖C‖_F², in gradient aga
     python -m benchmarks.precision [--device cuda] [--tf32] [--quick]
 """
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from benchmarks.command_line import Parser
+from benchmarks.command_line import Parser, exit_code, table
 from gramian import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
 
 Penalty = Callable[..., Tensor]
@@ -93,15 +94,16 @@ def rounding_errors(penalty: Penalty, features: Tensor, *, centered: bool) -> Er
     value_unit = gram.square().sum() / len(x) ** 2
     gradient_unit = (4 / len(x) ** 2 * gram @ x).norm()
 
-    value, gradient = _value_and_gradient(penalty, features, centered)
-    true_value, true_gradient = _value_and_gradient(penalty, exact, centered)
+    value, gradient = value_and_gradient(penalty, features, centered)
+    true_value, true_gradient = value_and_gradient(penalty, exact, centered)
     return Errors(
         float((value.double() - true_value).abs() / value_unit),
         float((gradient.double() - true_gradient).norm() / gradient_unit),
     )
 
 
-def _value_and_gradient(penalty: Penalty, features: Tensor, centered: bool) -> tuple[Tensor, Tensor]:
+def value_and_gradient(penalty: Penalty, features: Tensor, centered: bool) -> tuple[Tensor, Tensor]:
+    """A penalty and its gradient with respect to the features."""
     leaf = features.detach().requires_grad_()
     value = penalty(leaf, centered=centered)
     (gradient,) = torch.autograd.grad(value, leaf)
@@ -120,21 +122,20 @@ def batches(
                 yield (made * scale).float().to(device), f"n={n} d={d} ×{scale:g}"
 
 
-def main() -> None:
+def measured(arguments: Sequence[str] | None) -> None:
     """Print the largest error of each penalty in each case."""
     parser = Parser("precision", __doc__)
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--tf32", action="store_true", help="allow TF32 products on CUDA")
     parser.add_argument("--quick", action="store_true", help="small sizes only")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     if options.tf32:
         torch.set_float32_matmul_precision("high")
     samples, features = (SAMPLES[:2], FEATURES[:3]) if options.quick else (SAMPLES, FEATURES)
 
     print(f"torch {torch.__version__}, {options.device}, products in {torch.get_float32_matmul_precision()} precision")
     print(f"n in {samples}, d in {features}, scales {SCALES}; largest error over sizes, scales and centring\n")
-    print("| features | penalty | value, of ‖C‖² | gradient, of ‖∇‖C‖²‖ | worst at |")
-    print("| --- | --- | --- | --- | --- |")
+    lines = []
     for case in CASES:
         worst = {name: (Errors(0.0, 0.0), "") for name in PENALTIES}
         for batch, label in batches(case, samples, features, options.device):
@@ -148,9 +149,16 @@ def main() -> None:
                         where = label + (" centred" if centered else " uncentred")
                     largest = Errors(max(found.value, so_far.value), max(found.gradient, so_far.gradient))
                     worst[name] = largest, where
-        for name, (errors, where) in worst.items():
-            print(f"| {case} | {name} | {errors.value:.1e} | {errors.gradient:.1e} | {where} |", flush=True)
+        lines += [
+            [case, name, f"{one.value:.1e}", f"{one.gradient:.1e}", where] for name, (one, where) in worst.items()
+        ]
+    print(table(["features", "penalty", "value, of ‖C‖²", "gradient, of ‖∇‖C‖²‖", "worst at"], lines, words=5), end="")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    return exit_code("precision", lambda: measured(arguments))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -9,13 +9,15 @@ Run with ``python -m benchmarks.report [--games 49] [--rounds 3] [--keep FOLDER]
 
 import shutil
 import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.command_line import Parser, new_folder
+from benchmarks.command_line import Parser, exit_code, new_folder, whole
 from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.report.analysis import Options, analyse
 from gramian.report.dynamics import dynamics, growths
@@ -50,13 +52,15 @@ def opening_seconds(page: Path, rounds: int) -> float:
     return statistics.median(times)
 
 
-def main() -> None:
+def measured(arguments: Sequence[str] | None) -> None:
     """Print the table."""
     parser = Parser("report", __doc__)
-    parser.add_argument("--games", type=int, default=49, help="of the paper's 49")
-    parser.add_argument("--rounds", type=int, default=3, help="times the page is opened; the median is printed")
+    parser.add_argument("--games", type=whole(1, 49), default=49, help="of the paper's 49")
+    parser.add_argument(
+        "--rounds", type=whole(1, 1000), default=3, help="times the page is opened; the median is printed"
+    )
     parser.add_argument("--keep", type=new_folder, help="new folder to keep the study and its report in")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
         generator = np.random.default_rng(0)
@@ -83,5 +87,10 @@ def main() -> None:
         print(f"{'page opens':12}{opening_seconds(page, options.rounds):8.1f} s    limit 3 s")
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line says; the exit code."""
+    return exit_code("report", lambda: measured(arguments))
+
+
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -2,8 +2,7 @@
 
 A process fills its contestant's replay, warms up, says that it is ready, and then waits for orders on its standard
 input, one JSON object a line, which it answers with one line each: how many agent steps were taken, in which time.
-Each contestant so has its own memory and its own threads, and whoever gives the orders lets them take turns, so that
-the noise of the machine hits all alike.
+Each contestant has its own memory and its own threads.
 """
 
 import json
@@ -11,44 +10,32 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import wraps
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, NoReturn, Self
-from unittest.mock import patch
+from typing import Any, NamedTuple, NoReturn, Self
 
-from benchmarks.contestants import CONTESTANTS, Contestant, Part, Workload
-from benchmarks.family import cpu_seconds, rss_bytes
+from benchmarks.contestants import CONTESTANTS, Contestant, Workload
 from gramian.core.errors import WorkFailed
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-"""Taken out of a process's environment, so that torch's default number of threads is its own."""
-Clock = Literal["wall", "cpu"]
-CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.thread_time}
-"""What a profile counts: the time that passes, or that of the processor, which others cannot stretch."""
+"""Taken out of a process's environment, so that torch chooses its number of threads."""
+PROC = Path("/proc")
 
 
 class Measurement(NamedTuple):
-    """What one order brought."""
+    """What one order brought. Time and memory are of the process and of those that it has started."""
 
     agent_steps: int
     updates: int
     seconds: float
     cpu_seconds: float
-    """Of all threads of the process and of those that it started; beside ``seconds`` it says how far the machine was
-    shared."""
     rss_bytes: int
-    """Of the process and of those that it started, as is the peak."""
     peak_rss_bytes: int
     device_bytes: int
-    """Held on the GPU by this process's tensors and caches; 0 without a GPU."""
-    parts_s: dict[str, float]
-    """Seconds in each part, by the clock that a profile was asked for with."""
+    """Held on the GPU by the tensors and caches of the process; 0 without a GPU."""
 
     @property
     def rate(self) -> float:
@@ -56,29 +43,8 @@ class Measurement(NamedTuple):
         return self.agent_steps / self.seconds
 
 
-def say(line: str) -> None:
-    """Report what is going on, apart from the result."""
-    print(line, file=sys.stderr, flush=True)
-
-
-class Ready(NamedTuple):
-    """What a process says when its contestant is warm."""
-
-    default_threads: int
-    """Of torch, if nobody sets them."""
-    fill_s: float
-    warm_up_s: float
-
-
 class Worker:
     """A process with one contestant, as seen from outside.
-
-    Parameters
-    ----------
-    work
-        For the contestant.
-    cores
-        The process may use so many of the cores that this one may use; 0 for all.
 
     Raises
     ------
@@ -86,31 +52,30 @@ class Worker:
         By any method, if the process has died.
     """
 
-    def __init__(self, work: Workload, cores: int = 0) -> None:
+    def __init__(self, work: Workload) -> None:
         self.work = work
         self._errors = tempfile.TemporaryFile(mode="w+")  # noqa: SIM115 - closed by close
         environment = {name: value for name, value in os.environ.items() if name not in THREAD_VARIABLES}
         environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
-        with _on_cores(cores):  # a process is born with the cores of the one that starts it
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "benchmarks.workers", work.to_json()],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                text=True,
-                bufsize=1,
-                env=environment,
-            )
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.workers", work.to_json()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            bufsize=1,
+            env=environment,
+        )
 
-    def wait(self) -> Ready:
-        """Wait until the contestant is filled and warm."""
-        return Ready(**self._answer())
+    def wait(self) -> int:
+        """Wait until the contestant is filled and warm; torch's own number of threads."""
+        return int(self._answer()["default_threads"])
 
-    def send(self, seconds: float, threads: int, profile: Clock | None = None) -> None:
-        """Order a measurement, and with it a profile by some clock."""
+    def send(self, seconds: float, threads: int) -> None:
+        """Order a measurement."""
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps({"seconds": seconds, "threads": threads, "profile": profile}) + "\n")
+            self._process.stdin.write(json.dumps({"seconds": seconds, "threads": threads}) + "\n")
         except BrokenPipeError:
             self._fail()
 
@@ -118,19 +83,15 @@ class Worker:
         """Wait for the measurement that was ordered."""
         return Measurement(**self._answer())
 
-    def close(self) -> None:
-        """End the process."""
-        self._process.kill()
-        self._process.communicate()
-        self._errors.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close()
+        self._process.kill()
+        self._process.communicate()
+        self._errors.close()
 
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
@@ -147,96 +108,54 @@ class Worker:
         raise WorkFailed(f"the process of '{self.work.contestant}' ended with code {code}: {last}")
 
 
-@contextmanager
-def _on_cores(count: int) -> Iterator[None]:
-    if not count:
-        yield
-        return
-    all_cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, sorted(all_cores)[:count])
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, all_cores)
+def family(process: int | str = "self") -> Iterator[Path]:
+    """Folders in Linux's ``/proc`` of a process and of those that it has started; none on other systems."""
+    if (PROC / str(process)).exists():
+        yield PROC / str(process)
+    for file in PROC.glob(f"{process}/task/*/children"):
+        with suppress(OSError):  # a thread that has ended
+            for child in file.read_text(encoding="ascii").split():
+                yield from family(child)
 
 
-@contextmanager
-def profiled(
-    parts: list[Part], clock: Callable[[], float], synchronise: Callable[[], None]
-) -> Iterator[dict[str, float]]:
-    """Count the seconds spent in each part while the block runs; a part inside another counts for itself alone.
+def rss_bytes() -> tuple[int, int]:
+    """Resident memory of this process and its children: now, and the sum of their peaks.
 
-    Methods that an object does not have are left out, so that the table follows the code and never stops it. Of the
-    time that passes only the main thread's counts, which is the one that others can keep waiting; of the processor's
-    time every thread's that does a part.
+    What two of them share, such as the code of a library, counts twice.
     """
-    spent: dict[str, float] = defaultdict(float)
-    stacks: dict[int, list[float]] = defaultdict(list)
-    adding = threading.Lock()
-    wall = clock is time.perf_counter
-
-    def timed(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(method)
-        def call(*arguments: Any, **named: Any) -> Any:
-            if wall and threading.current_thread() is not threading.main_thread():
-                return method(*arguments, **named)
-            synchronise()
-            inner = stacks[threading.get_ident()]
-            inner.append(0.0)
-            begin = clock()
-            try:
-                return method(*arguments, **named)
-            finally:
-                synchronise()
-                elapsed = clock() - begin
-                with adding:
-                    spent[name] += elapsed - inner.pop()
-                if inner:
-                    inner[-1] += elapsed
-
-        return call
-
-    present = [part for part in parts if hasattr(part.owner, part.method)]
-    with ExitStack() as undo:
-        for name, owner, method in present:
-            undo.enter_context(patch.object(owner, method, timed(name, getattr(owner, method))))
-        yield spent
+    now = most = 0
+    for place in family():
+        with suppress(OSError):  # a process that has ended
+            lines = dict(line.split(":", 1) for line in (place / "status").read_text(encoding="utf-8").splitlines())
+            if "VmRSS" in lines:  # a zombie has none
+                now += int(lines["VmRSS"].split()[0]) * 1024
+                most += int(lines["VmHWM"].split()[0]) * 1024
+    return now, most
 
 
-def measure(contestant: Contestant, seconds: float, profile: Clock | None, *, cuda: bool) -> Measurement:
-    """Let a contestant run for so long.
+def cpu_seconds() -> float:
+    """Processor time so far of this process and of its children that are alive, these in hundredths of a second."""
+    others = 0
+    for place in list(family())[1:]:
+        with suppress(OSError):
+            # the name, in brackets, may have blanks in it; the times are the 14th and 15th field
+            fields = (place / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            others += int(fields[11]) + int(fields[12])
+    return time.process_time() + others / os.sysconf("SC_CLK_TCK")
 
-    Parameters
-    ----------
-    contestant
-        Filled and warm.
-    seconds
-        About so long.
-    profile
-        Look at this clock in each part of a step.
-    cuda
-        Whether it uses a GPU: all that it has begun there is then over before the clock begins, and before it ends.
-    """
+
+def measure(contestant: Contestant, seconds: float, *, cuda: bool) -> Measurement:
+    """Let a contestant run for so long; with CUDA, what it has begun is over before the clock starts and stops."""
     import torch
 
-    synchronise = torch.cuda.synchronize if cuda else lambda: None
-    synchronise()  # a process's first call starts CUDA, which is nothing that was to be measured
-    before, begin, (own_begin, others_begin) = contestant.updates(), time.perf_counter(), cpu_seconds()
-    parts_s: dict[str, float] = {}
-    if profile:
-        with profiled(contestant.parts(), CLOCKS[profile], synchronise) as parts_s:
-            steps = contestant.run(seconds)
-    else:
-        steps = contestant.run(seconds)
-    synchronise()
-    elapsed, (own_end, others_end) = time.perf_counter() - begin, cpu_seconds()
-    own, others = own_end - own_begin, others_end - others_begin
-    if profile == "cpu":  # what a contestant starts are its emulators
-        parts_s["environment"] = parts_s.get("environment", 0.0) + others
+    synchronize = torch.cuda.synchronize if cuda else lambda: None
+    synchronize()  # the first call of a process starts CUDA, which is not measured
+    updates, cpu, begin = contestant.updates(), cpu_seconds(), time.perf_counter()
+    steps = contestant.run(seconds)
+    synchronize()
+    elapsed = time.perf_counter() - begin
     device_bytes = torch.cuda.memory_reserved() if cuda else 0
-    return Measurement(
-        steps, contestant.updates() - before, elapsed, own + others, *rss_bytes(), device_bytes, dict(parts_s)
-    )
+    return Measurement(steps, contestant.updates() - updates, elapsed, cpu_seconds() - cpu, *rss_bytes(), device_bytes)
 
 
 def main() -> None:
@@ -245,24 +164,16 @@ def main() -> None:
     os.dup2(2, 1)  # what libraries print must not get among the answers
     import torch
 
-    work = Workload.from_json(sys.argv[1])
-    cuda = work.device.startswith("cuda") and CONTESTANTS[work.contestant].learns
-    begin = time.perf_counter()
+    work = Workload(**json.loads(sys.argv[1]))
+    cuda = work.device == "cuda" and CONTESTANTS[work.contestant].learns
     contestant = CONTESTANTS[work.contestant].make(work)
     contestant.fill()
-    filled = time.perf_counter()
     contestant.run(work.warm_up_s)
-    ready = {
-        "default_threads": torch.get_num_threads(),
-        "fill_s": filled - begin,
-        "warm_up_s": time.perf_counter() - filled,
-    }
-    answers.write(json.dumps(ready) + "\n")
+    answers.write(json.dumps({"default_threads": torch.get_num_threads()}) + "\n")
     for line in sys.stdin:
         order = json.loads(line)
         torch.set_num_threads(order["threads"])
-        result = measure(contestant, order["seconds"], order["profile"], cuda=cuda)
-        answers.write(json.dumps(result._asdict()) + "\n")
+        answers.write(json.dumps(measure(contestant, order["seconds"], cuda=cuda)._asdict()) + "\n")
     os._exit(0)  # emulators' threads need not be waited for
 
 

@@ -1,44 +1,75 @@
-"""What the command lines of the benchmarks share."""
+"""What the benchmarks have in common, and a tiny run of each."""
 
+import csv
 import importlib
 import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from benchmarks.command_line import Parser, check_file, check_folder, new_file, new_folder, new_picture
-from gramian.core.errors import UserError
+from benchmarks import update
+from benchmarks.command_line import Parser, new_file, new_folder, new_picture
 
-PROGRAMS = {
-    "dopamine": (),
-    "emulators": ("ale_py", "cv2"),
-    "environments": ("ale_py",),
-    "equality": (),
-    "held_out": (),
-    "linear": (),
-    "minatar": ("minatar",),
-    "penalties": (),
-    "precision": (),
-    "report": (),
-    "rounding": ("ale_py",),
-    "starts": ("ale_py",),
-    "training": (),
-    "update": (),
+PROGRAMS = (
+    "dopamine",
+    "environments",
+    "equality",
+    "held_out",
+    "linear",
+    "penalties",
+    "precision",
+    "report",
+    "training",
+)
+QUICK = {
+    "environments": ["--games", "pong", "minatar/breakout", "--count", "1", "--steps", "10", "--rounds", "1"],
+    "equality": ["--quick", "--csv", "x.csv"],
+    "held_out": ["--runs", "1", "--steps", "5"],
+    "penalties": ["--quick", "--repeats", "1", "--devices", "cpu", "--csv", "x.csv"],
+    "precision": ["--quick", "--tf32"],
+    "update": ["--device", "cpu", "--runs", "1", "2", "--repeats", "2", "--count", "1", "--csv", "x.csv"],
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_an_option_that_does_not_exist_is_one_line(name, monkeypatch, capsys):
-    for module in PROGRAMS[name]:
-        pytest.importorskip(module)
-    program = importlib.import_module(f"benchmarks.{name}")
-    monkeypatch.setattr("sys.argv", [name, "folder", "--nosuch", "3"])
-    with pytest.raises(SystemExit) as stopped:
-        program.main()
-    assert stopped.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
+def refused(name, arguments, capsys):
+    """The one line that a benchmark prints, with exit code 2, of arguments that it refuses."""
+    try:
+        code = importlib.import_module(f"benchmarks.{name}").main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    assert code == 2
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
     assert line.startswith(f"benchmarks.{name}: ")
-    assert "--nosuch" in line
+    assert captured.out == ""
+    return line
+
+
+@pytest.mark.parametrize("name", [*PROGRAMS, "update"])
+def test_an_option_that_does_not_exist_is_one_line(name, capsys):
+    pytest.importorskip("ale_py")
+    assert "--nosuch" in refused(name, [*(["folder"] if name == "dopamine" else []), "--nosuch"], capsys)
+
+
+REFUSED = [
+    ("environments", ["--count", "0"], "argument --count: it is '0'; give a whole number from 1"),
+    ("environments", ["--steps", "many"], "argument --steps: it is 'many'; give a whole number from 1"),
+    ("update", ["--runs", "0"], "argument --runs: it is '0'; give a whole number from 1"),
+    ("update", ["--arms", "gramm"], "unknown arm 'gramm'; did you mean 'gram'?"),
+    ("update", ["--runs", "1", "1000000"], "not enough memory on cpu: "),
+    ("update", ["--csv", "."], "it is a folder; name a file"),
+    ("dopamine", ["x", "--figure", "x.png"], "name their folder by --out"),
+    ("dopamine", ["nowhere"], "there is no folder 'nowhere'"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "words"), REFUSED)
+def test_what_cannot_be_done_is_one_line(name, arguments, words, capsys, tmp_path, monkeypatch):
+    pytest.importorskip("ale_py")
+    monkeypatch.chdir(tmp_path)
+    device = ["--device", "cpu"] if name == "update" else []
+    assert words in refused(name, [*arguments, *device], capsys)
 
 
 @pytest.mark.parametrize(
@@ -46,8 +77,8 @@ def test_an_option_that_does_not_exist_is_one_line(name, monkeypatch, capsys):
     [
         (new_file, "folder", "it is a folder; name a file"),
         (new_file, "file/x.csv", "it is a file; name a folder"),
+        (new_file, os.devnull, "it is no ordinary file"),
         (new_folder, "file", "it is a file; name a folder"),
-        (new_picture, "folder", "it is a folder; name a file"),
         (new_picture, "x.pdf", "let its name end in .png"),
         (new_picture, "file/x.png", "it is a file; name a folder"),
     ],
@@ -57,54 +88,52 @@ def test_a_place_that_cannot_be_written_is_refused_with_the_option_that_named_it
     (tmp_path / "file").write_text("kept")
     parser = Parser("nothing", None)
     parser.add_argument("--place", type=kind)
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit):
         parser.parse_args(["--place", str(tmp_path / name)])
-    assert stopped.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("benchmarks.nothing: argument --place: cannot write ")
     assert words in line
     assert (tmp_path / "file").read_text() == "kept"
 
 
-@pytest.mark.parametrize(
-    ("name", "asked"),
-    [
-        ("environments", ["--count", "0"]),
-        ("environments", ["--count", "-1"]),
-        ("environments", ["--count", "1000000"]),
-        ("environments", ["--count", "many"]),
-        ("environments", ["--steps", "0"]),
-        ("environments", ["--steps", "-5"]),
-        ("environments", ["--rounds", "0"]),
-        ("environments", ["--patience-us", "-1"]),
-        ("minatar", ["--counts", "1", "0"]),
-        ("minatar", ["--steps", "0"]),
-        ("minatar", ["--rounds", "0"]),
-    ],
-)
-def test_numbers_that_make_no_measurement_are_one_line(name, asked, monkeypatch, capsys):
-    for module in PROGRAMS[name]:
-        pytest.importorskip(module)
-    monkeypatch.setattr("sys.argv", [name, *asked])
-    with pytest.raises(SystemExit) as stopped:
-        importlib.import_module(f"benchmarks.{name}").main()
-    assert stopped.value.code == 2
-    captured = capsys.readouterr()
-    (line,) = captured.err.splitlines()
-    assert line.startswith(f"benchmarks.{name}: argument {asked[0]}: it is ")
-    assert "; give a whole number from " in line
-    assert captured.out == ""
+@pytest.mark.slow
+@pytest.mark.parametrize("name", QUICK)
+def test_a_benchmark_prints_a_table(name, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("ale_py")
+    pytest.importorskip("minatar")
+    monkeypatch.chdir(tmp_path)
+    precision = torch.get_float32_matmul_precision()
+    threads = torch.get_num_threads()
+    try:
+        assert importlib.import_module(f"benchmarks.{name}").main(QUICK[name]) == 0
+    finally:
+        torch.set_float32_matmul_precision(precision)
+        torch.set_num_threads(threads)
+    assert len(capsys.readouterr().out.splitlines()) > 3
+    assert not {"--csv"} & set(QUICK[name]) or len(Path("x.csv").read_text().splitlines()) > 3
 
 
-def test_a_device_is_no_place_for_a_file():
-    with pytest.raises(UserError, match="it is no ordinary file"):
-        check_file(Path(os.devnull))
+@pytest.mark.slow
+def test_every_arm_is_timed_in_every_repeat_in_turn(tmp_path):
+    assert update.main([*QUICK["update"][:-1], str(tmp_path / "a" / "x.csv")]) == 0
+    rows = list(csv.DictReader((tmp_path / "a" / "x.csv").open()))
+    assert [(row["runs"], row["repeat"], row["arm"]) for row in rows] == [
+        (runs, repeat, arm) for runs in "12" for repeat in "01" for arm in ("dqn", "gram")
+    ]
 
 
-def test_a_check_leaves_nothing_behind_and_changes_no_file(tmp_path):
-    (tmp_path / "old.csv").write_text("kept")
-    check_folder(tmp_path / "a" / "b")
-    check_file(tmp_path / "c" / "new.csv")
-    check_file(tmp_path / "old.csv")
-    assert [path.name for path in tmp_path.iterdir()] == ["old.csv"]
-    assert (tmp_path / "old.csv").read_text() == "kept"
+def test_the_ratio_of_two_updates_is_taken_within_a_repeat():
+    times = {"dqn": (100.0, 200.0, 400.0), "gram": (110.0, 202.0, 420.0)}
+    timings = [update.Timing(1, True, at, arm, own[at]) for at in range(3) for arm, own in times.items()]
+    last = update.page_table(timings, ["dqn", "gram"]).splitlines()[-1]
+    assert last == "| gram | 1 | yes | 202 (110–420) | 1.050 (1.010–1.100) |"
+
+
+def test_the_memory_that_is_asked_for_is_that_of_the_batches(monkeypatch):
+    bill = {}
+    monkeypatch.setattr(update, "memory_bill", lambda items, *_: bill.update(items))
+    update.check_memory(1, 2, torch.device("cpu"))
+    batch = update.random_batch(update.SPEC, 2, torch.device("cpu"), number=0)
+    pictures = (batch.observations, batch.next_observations)
+    assert bill["batches"] == sum(tensor.numel() * tensor.element_size() for tensor in pictures)
+    assert batch.actions.shape[1] == update.BATCH_SIZE
