@@ -191,7 +191,8 @@ def _written(path: Path) -> list[Run]:
     runs: dict[tuple[str, int], Run] = {}
     for line, row in enumerate(read_rows(path), start=2):
         try:
-            one = Iteration(*(int(row[name]) for name in ITERATION_COLUMNS[:-1]), float(row["mean_return"]))
+            million, end, episodes = (int(row[name]) for name in ITERATION_COLUMNS[:-1])
+            one = Iteration(million, end, episodes, float(row["mean_return"]))
             run = Run(row["game"], int(row["seed"]), row["state"], row["commit"], row["device"], [])
         except (KeyError, ValueError) as error:
             raise UserError(f"line {line} of '{path}' is no iteration of a run: {error}") from error

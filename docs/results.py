@@ -4,10 +4,10 @@ Run it as ``python -m docs.results`` after a result has changed. In a page a tab
 name; the text around them is not touched. ``--minatar FOLDER`` and ``--atari FOLDER`` first take the tables and figures
 that the page needs from a report of that study; the figures get 256 colours.
 
-A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and ``measures.csv``
-of ``gramian analyze``; that of MinAtar also ``kappa-a.csv`` and ``kappa-b.csv`` of the tuning studies' reports; that of
-Atari ``pilot.csv``, the features of its pilot, and ``kappa``, an export of the runs that tuned κ. ``first`` holds scores
-and features of an earlier set of runs.
+A study's folder in ``results`` holds ``scores.csv`` and ``features.csv`` of ``gramian study report`` and
+``measures.csv`` of ``gramian analyze``; that of MinAtar also ``kappa-a.csv`` and ``kappa-b.csv`` of the tuning studies;
+that of Atari ``pilot.csv``, the features of its pilot, and ``kappa``, an export of the runs that tuned κ. ``first``
+holds scores and features of an earlier set of runs.
 
 Differences are of pairs of the same game and seed. They, and growths, have Student's 95 % intervals; scores, features
 and measures of an arm, and shares of pairs, have 95 % percentile intervals of the stratified bootstrap over seeds.
@@ -727,7 +727,7 @@ def tuned(study: str) -> str:
 
 
 def pilot(study: str) -> str:
-    """Feature norms of the arms of a pilot, each with its ratio to that of `CHOSEN`; a geometric mean over the games."""
+    """Feature norms of the arms of a pilot, each with its ratio to that of `CHOSEN`; geometric means over the games."""
     grid = Grid(rows_of(study, "pilot"), "training_norm")
     norms = np.stack([np.exp(np.nanmean(np.log(grid.values[name]), axis=0)) for name in grid.arms])
     norms = np.column_stack([norms, np.exp(np.log(norms).mean(axis=1))])
