@@ -22,15 +22,13 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.command_line import Parser, complain, new_folder, whole
-from gramian.core.errors import UserError
-from gramian.core.files import output_folder, replace_text
+from benchmarks.command_line import Parser, exit_code, new_folder, whole
+from gramian.core.files import replace_text
 
 Floats = NDArray[np.float64]
 Rng = np.random.Generator
@@ -154,23 +152,23 @@ def simulate(games: Games, replicates: int, seed: int) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+def simulated(arguments: Sequence[str] | None) -> None:
+    """Print the table, and write it where a folder is named."""
+    parser = Parser("power49", __doc__)
+    parser.add_argument("--replicates", type=whole(1, 10**6), default=10_000, help="simulated studies of each kind")
+    parser.add_argument("--millions", type=whole(1, 20), default=MILLIONS, help="million frames of a run")
+    parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=SEED)
+    parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write power.csv into it")
+    options = parser.parse_args(arguments)
+    table = simulate(Games(options.millions), options.replicates, options.seed).write_csv()
+    print(table, end="")
+    if options.out:
+        replace_text(options.out / "power.csv", table)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line says; the exit code."""
-    try:
-        parser = Parser("power49", __doc__)
-        parser.add_argument("--replicates", type=whole(1, 10**6), default=10_000, help="simulated studies of each kind")
-        parser.add_argument("--millions", type=whole(1, 20), default=MILLIONS, help="million frames of a run")
-        parser.add_argument("--seed", type=whole(0, 2**32 - 1), default=SEED)
-        parser.add_argument("--out", type=new_folder, metavar="FOLDER", help="write power.csv into it")
-        options = parser.parse_args(arguments)
-        table = simulate(Games(options.millions), options.replicates, options.seed).write_csv()
-        print(table, end="")
-        if options.out:
-            replace_text(output_folder(Path(options.out)) / "power.csv", table)
-    except UserError as error:
-        complain("power49", error)
-        return 2
-    return 0
+    return exit_code("power49", lambda: simulated(arguments))
 
 
 if __name__ == "__main__":
