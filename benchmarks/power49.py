@@ -28,6 +28,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.command_line import Parser, exit_code, new_folder, whole
+from gramian.core.errors import UserError
 from gramian.core.files import replace_text
 
 Floats = NDArray[np.float64]
