@@ -22,9 +22,8 @@ from gramian.core.errors import WorkFailed
 from gramian.core.games import find_game
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import NetworkSpec, forward
-from gramian.deep.envs import Environments
+from gramian.deep.envs import Environments, make_games
 from gramian.deep.envs.options import AtariOptions, EnvironmentOptions
-from gramian.deep.envs.population import make_engine
 from gramian.deep.training.config import load_preset
 
 QUICK = [
@@ -212,7 +211,7 @@ def test_a_lost_life_does_not_end_the_game():
 @pytest.mark.parametrize("game", ["minatar/breakout", "minatar/seaquest"])
 def test_peers_play_the_same_minatar_as_the_package(game):
     options = tiny(game=game).settings.environment
-    ours = make_engine(find_game(game), 1, options)
+    ours = make_games(find_game(game), 1, options)
     peer = MinAtarRules(find_game(game), options.minatar, seed=5)
     np.testing.assert_array_equal(peer.reset()[0], ours.start(np.array([0]), np.array([5]))[0])
     over = False
