@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gramian.core.arms import arm_label, order_arms
 from gramian.core.errors import UserError
-from gramian.core.files import files_below, find_export, output_folder, replace_text, replacing
+from gramian.core.files import files_below, find_export, output_folder, replace_text
 from gramian.deep.runs.load import CONFIG, Run, load_run
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
@@ -35,6 +35,7 @@ from gramian.representation.tables import (
     read_curves,
     read_dynamics,
     read_measures,
+    save_correlation,
     write,
 )
 
@@ -56,18 +57,15 @@ def analyze(
 ) -> Path:
     """Let trained runs play, measure their features and write tables, figures and a summary.
 
-    Every run is loaded before the first one plays, and the tables grow after each run, so that an interruption costs
-    one run and not all. A run that diverged is not measured: it ended somewhere in training, with the last weights that
-    were finite, and would be taken for a trained one.
-
-    What was written of other runs before can be taken along, so that runs which were trained at different times and
-    places, and whose weights are not all here any more, are compared in one place.
+    Every run is loaded before the first one plays, and the tables grow after each run: an interruption costs one run. A
+    run that diverged is not measured. What was measured before can be taken along, so that runs whose weights are not
+    all here are compared in one place.
 
     Parameters
     ----------
     folders
-        Folders ``OUT/<run>``, or folders that hold such: a population's, a study's. See `run_folders`. One that this
-        function has written stands for the runs that were measured then, as they were measured.
+        Folders ``OUT/<run>``, or folders that hold such (`run_folders`). One that this function has written stands for
+        the runs that were measured then.
     out
         Folder of the report.
     states, epsilon, seed, at_once
@@ -104,7 +102,7 @@ def analyze(
     (folder / SUMMARY).unlink(missing_ok=True)  # where it is, the tables are whole and measured as it says
     measures = [row for one in known for row in one.measures]
     for name, matrix in (item for one in known for item in one.correlations.items()):
-        _save(folder, name, matrix)
+        save_correlation(folder / CORRELATION, name, matrix)
     write(folder / "dynamics.csv", moments)
     write(folder / "curves.csv", [row for one in known for row in one.curves])
     write(folder / "measures.csv", measures)
@@ -115,7 +113,8 @@ def analyze(
             statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)
         else:
             statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
-        _save(folder, run.spec.name, statistics.correlation().cpu().numpy().astype(np.float32))
+        correlation = statistics.correlation().cpu().numpy().astype(np.float32)
+        save_correlation(folder / CORRELATION, run.spec.name, correlation)
         found = _measures(run, statistics)
         # tables that were written anew after each run would cost their square
         append(folder / "curves.csv", _curves(run, statistics))
@@ -140,7 +139,7 @@ class _Known:
     curves: list[Point]
     dynamics: list[Moment]
     correlations: dict[str, NDArray[np.float32]]
-    """By run; an export has those alone that a report shows."""
+    """By run; an export has only those that a report shows."""
 
     @property
     def names(self) -> list[str]:
@@ -148,7 +147,7 @@ class _Known:
 
 
 def _read(folder: Path, states: int, own: str) -> _Known:
-    """What an analysis has written, which must be whole and made as this one is: see `protocol`."""
+    """What an analysis has written; it must be whole and have the `protocol` of this one."""
     if missing := [name for name in (*FILES, SUMMARY) if not has_table(folder / name)]:
         raise UserError(
             f"'{folder}' holds measures.csv but no {', '.join(missing)}: it is no analysis that 'gramian analyze' has "
@@ -177,7 +176,7 @@ def _read(folder: Path, states: int, own: str) -> _Known:
 
 
 def _check_whole(folder: Path, measures: list[Measure], curves: list[Point], dynamics: list[Moment]) -> None:
-    """Make sure that every run of an analysis has all that `analyze` writes and that the figures need."""
+    """Raise `UserError` unless every run of an analysis has all that the figures need."""
     if not measures:
         raise UserError(f"the analysis '{folder}' has no run; analyze its runs again")
     names = list(dict.fromkeys(row.measure for row in measures))
@@ -208,7 +207,7 @@ def _check_whole(folder: Path, measures: list[Measure], curves: list[Point], dyn
 
 
 def _check_states(folder: Path, measures: list[Measure], states: int) -> None:
-    """Make sure that the runs were measured on as many states as the summary says; those that diverged on none."""
+    """Raise `UserError` unless the runs were measured on as many states as the summary says; diverged ones on none."""
     broken = {row.run: row.value for row in measures if row.measure == "nonfinite_share"}
     for row in measures:
         if row.measure != "states" or not row.value > 0:
@@ -222,20 +221,10 @@ def _check_states(folder: Path, measures: list[Measure], states: int) -> None:
             )
 
 
-def _save(folder: Path, run: str, correlation: NDArray[np.float32]) -> None:
-    with replacing(folder / CORRELATION / f"{run}.npy") as temporary:
-        np.save(temporary, correlation)
-
-
 def run_folders(folder: Path | str) -> list[Path]:
-    """The runs in a folder: itself where it is one, else those below it that have come to their end.
+    """The runs in a folder: itself where it is one, else those below it that have ended.
 
-    Runs that have not are named on standard error and left out.
-
-    Raises
-    ------
-    UserError
-        If there is none.
+    Runs that have not ended are named on standard error and left out; raises `UserError` where there is none.
     """
     root = Path(folder)
     if (root / CONFIG).exists() or not root.is_dir():
@@ -263,7 +252,7 @@ def _state(run: Path) -> str:
 
 
 def protocol(states: int, epsilon: float, seed: int = 0, at_once: int = AT_ONCE) -> str:
-    """How runs were measured, in the words of the summary; what is as it is without being asked for is not said.
+    """How runs were measured, in the words of the summary; defaults are not said.
 
     Examples
     --------
@@ -278,15 +267,7 @@ def protocol(states: int, epsilon: float, seed: int = 0, at_once: int = AT_ONCE)
 
 
 def summary(measures: Sequence[Measure], measured: str) -> str:
-    """Markdown tables, one for each game: measures by arm, mean ± standard error over seeds.
-
-    Parameters
-    ----------
-    measures
-        Of all runs.
-    measured
-        How: see `protocol`.
-    """
+    """Markdown tables, one for each game: measures by arm, as ``measured`` says (`protocol`)."""
     lines = ["# Representation", "", measured]
     left_out = unmeasured(measures)
     if left_out:
@@ -302,7 +283,7 @@ def summary(measures: Sequence[Measure], measured: str) -> str:
 
 
 def _logs(run: Run) -> list[Moment]:
-    """The run's ``metrics.csv`` and, where there is one, its ``representation.csv``, one row for each number."""
+    """The numbers of the run's ``metrics.csv`` and, if there is one, its ``representation.csv``."""
     key = _key(run)
     rows = []
     for name, prefix in (("metrics.csv", ""), ("representation.csv", "held_out.")):

@@ -31,13 +31,7 @@ Columns = dict[str, NDArray[np.float64]]
 
 
 def read_columns(path: Path) -> Columns:
-    """A CSV file of numbers by columns; a last line that was being written is left out.
-
-    Raises
-    ------
-    UserError
-        If the file is not there or holds something else than numbers.
-    """
+    """A CSV file of numbers by columns; a last line that was being written is left out."""
     try:
         whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
         heading, *rows = csv.reader(whole.splitlines())
@@ -53,18 +47,10 @@ def growth(metrics: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> dict
     """How much of the growth of the head's gradient comes from the features, and how much from the TD error.
 
     The gradient of the head's weights is the batch mean of (clipped TD error δ)·φ, so that
-
-    ``log‖g‖ = log‖φ‖ + log abs(δ) + rest``
-
-    where the rest is how much the samples' gradients agree. The growth of each is the mean of its logarithm over the
-    last tenth of the rows less that over the first tenth, and its share is its growth over that of log‖g‖. A share is
-    without meaning where log‖g‖ hardly grew, which is why the growths stand beside it. Rows in which one of the three
-    is not a positive number are left out; with fewer than two rows everything is NaN.
-
-    Parameters
-    ----------
-    metrics
-        Columns ``grad_norm_head``, ``feature_norm`` and ``td_error`` of ``metrics.csv``.
+    ``log‖g‖ = log‖φ‖ + log abs(δ) + rest``, where the rest is how much the samples' gradients agree. The growth of each
+    is the mean of its logarithm over the last tenth of the rows minus that over the first tenth; its share is its
+    growth over that of log‖g‖. Rows in which one of the three is not a positive number are left out; with fewer than
+    two rows everything is NaN. ``metrics`` has the columns ``grad_norm_head``, ``feature_norm`` and ``td_error``.
 
     Examples
     --------

@@ -1,12 +1,11 @@
 """The figures of an analysis, from its files alone: arms side by side, means over seeds.
 
-A band is the 95 % interval of the mean, a bootstrap over seeds; of three seeds or fewer it would be their range, and
-the seeds themselves stand in its place as thin lines.
+A band is the 95 % interval of the mean, a bootstrap over seeds; three seeds or fewer are thin lines in its place.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 Styles = Mapping[str, Style]
 DPI = 110
 SPECTRUM_RANGE = 1e10
-"""An eigenvalue that lies further below the largest is rounding."""
+"""Largest over smallest eigenvalue that is not rounding."""
 MOST_HISTOGRAMS = 4
 """Arms that have a row of histograms."""
 METADATA = {"svg": {"Date": None}}
@@ -55,10 +54,8 @@ TITLES = {
     "mean_abs_correlation": "mean |correlation|",
     "dormant_share_0.025": "share of dormant features, τ = 0.025",
 }
-
-
 MOST_COLUMNS = 4
-"""Panels beside each other; more of them would be stamps."""
+"""Panels beside each other."""
 
 
 def draw(
@@ -69,7 +66,7 @@ def draw(
     arms: Iterable[str] = (),
     control: str = CONTROL,
 ) -> list[Path]:
-    """Draw every figure of the analysis in ``folder``, for each of its games; give their paths.
+    """Draw every figure of the analysis in ``folder``, for each of its games, into ``out``; return their paths.
 
     ========================  ==========================================================================
     ``sparsity-<game>``       histograms of active features and sparsity_ε (the paper's figure)
@@ -80,18 +77,8 @@ def draw(
     ``spectrum-<game>``       eigenvalues of the covariance
     ========================  ==========================================================================
 
-    Parameters
-    ----------
-    folder
-        Written by `gramian.representation.analysis.analyze`.
-    out
-        Where the figures go; ``folder`` where it is left away.
-    formats
-        Of matplotlib: ``png``, ``svg``, ….
-    arms
-        All arms of the study that the analysis belongs to, so that each looks as it does in the study's figures.
-    control
-        Arm that is among those whose histograms are shown, where there are more than `MOST_HISTOGRAMS`.
+    ``formats`` are matplotlib's. ``arms`` are those of the study that the analysis belongs to, so that each looks as in
+    the study's figures. ``control`` is among the arms with histograms where there are more than `MOST_HISTOGRAMS`.
     """
     import matplotlib
 
@@ -128,10 +115,7 @@ def draw(
 
 
 def sparsity_figure(points: Sequence[Point], styles: Styles, control: str = CONTROL) -> "Figure":
-    """Active features of a state, activity of a feature, and sparsity_ε, from ``curves.csv`` of one game.
-
-    Histograms over each other hide each other, so that every arm has a row of them.
-    """
+    """Active features of a state and activity of a feature, a row of histograms per arm, and sparsity_ε."""
     arms = told_apart(list(styles), control)
     some = f" ({len(arms)} of {len(styles)} arms)" if len(arms) < len(styles) else ""
     figure = _empty(f"features of the trained agents{some}", width=12, height=max(4, 1.6 + 0.9 * len(arms)))
@@ -201,27 +185,15 @@ def growth_figure(measures: Sequence[Measure], styles: Styles) -> "Figure":
         places = np.arange(len(names)) + (place - (len(styles) - 1) / 2) * width
         for where, share in zip(places[1:], series.growth_shares(bars), strict=True):
             if np.isfinite(share):
-                axes.annotate(
-                    f"{share:.0%}",
-                    (where, 0),
-                    (0, 8),
-                    textcoords="offset points",
-                    ha="center",
-                    fontsize=8 if len(styles) <= MOST_HISTOGRAMS else 6,
-                    bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "linewidth": 0},
-                )
+                box = {"boxstyle": "round,pad=0.15", "facecolor": "white", "linewidth": 0}
+                size = 8 if len(styles) <= MOST_HISTOGRAMS else 6
+                text_look: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "fontsize": size}
+                axes.annotate(f"{share:.0%}", (where, 0), (0, 8), bbox=box, **text_look)
         grown = series.line((m.run, list(names).index(m.measure), m.value) for m in own)
-        axes.bar(
-            places,
-            grown.mean,
-            width,
-            yerr=None if grown.few else _errors(grown),
-            color=style.color,
-            hatch=style.hatch,
-            edgecolor="white",
-            capsize=3,
-            label=arm,
-        )
+        # lengths of error bars [2, K], none where there is no interval
+        errors = None if grown.few else np.nan_to_num(np.stack([grown.mean - grown.low, grown.high - grown.mean]))
+        look: dict[str, Any] = {"color": style.color, "hatch": style.hatch, "edgecolor": "white"}
+        axes.bar(places, grown.mean, width, yerr=errors, capsize=3, label=arm, **look)
         if grown.few and len(grown.runs) > 1:
             axes.plot(places, grown.runs.T, "o", color="black", markersize=3, markerfacecolor="white")
     axes.axhline(0, color="black", linewidth=0.8)
@@ -322,38 +294,30 @@ def _legend(figure: "Figure", axes: "Axes") -> None:
 
 
 def _band(axes: "Axes", found: Line, arm: str, style: Style, every: int = 0) -> None:
-    axes.plot(
-        found.x,
-        found.mean,
-        color=style.color,
-        linestyle=style.linestyle,
-        marker=style.symbol,
-        markersize=4,
-        markevery=every or max(1, len(found.x) // 6),
-        label=arm,
-        linewidth=1.4,
-    )
+    look: dict[str, Any] = {"color": style.color, "linestyle": style.linestyle, "marker": style.symbol}
+    every = every or max(1, len(found.x) // 6)
+    axes.plot(found.x, found.mean, label=arm, markersize=4, markevery=every, linewidth=1.4, **look)
     if found.few:
-        for run in found.runs if len(found.runs) > 1 else ():
+        for run in _few_runs(found):
             axes.plot(found.x, run, color=style.color, alpha=0.6, linewidth=0.5)
-        return
-    axes.fill_between(found.x, found.low, found.high, color=style.color, alpha=0.2, linewidth=0)
+    else:
+        axes.fill_between(found.x, found.low, found.high, color=style.color, alpha=0.2, linewidth=0)
 
 
 def _stairs(axes: "Axes", found: Line, style: Style) -> None:
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
     axes.stairs(found.mean, edges, color=style.color, linewidth=1.4)
     if found.few:
-        for run in found.runs if len(found.runs) > 1 else ():
+        for run in _few_runs(found):
             axes.stairs(run, edges, color=style.color, alpha=0.6, linewidth=0.5)
-        return
-    low, high = np.nan_to_num(found.low), np.nan_to_num(found.high)
-    axes.stairs(high, edges, baseline=low, color=style.color, alpha=0.2, fill=True, linewidth=0)
+    else:
+        low, high = np.nan_to_num(found.low), np.nan_to_num(found.high)
+        axes.stairs(high, edges, baseline=low, color=style.color, alpha=0.2, fill=True, linewidth=0)
 
 
-def _errors(found: Line) -> NDArray[np.float64]:
-    """Lengths of error bars ``[2, K]``, none where there is no interval."""
-    return np.nan_to_num(np.stack([found.mean - found.low, found.high - found.mean]))
+def _few_runs(found: Line) -> NDArray[np.float64]:
+    """The runs that are drawn in the place of an interval; none for a single one, which is the mean."""
+    return found.runs if len(found.runs) > 1 else found.runs[:0]
 
 
 def _positive(axes: "Axes") -> bool:

@@ -23,31 +23,9 @@ BUFFER_STATES = 4096
 def gather(run: Run, states: int, *, epsilon: float = 0.01, seed: int = 0, at_once: int = AT_ONCE) -> FeatureStatistics:
     """Statistics of a run's features on ``states`` states of games that it plays itself.
 
-    A run whose weights are not finite cannot play. Its statistics say so: all states are counted as not finite.
-
-    Parameters
-    ----------
-    run
-        As `gramian.deep.load_run` gives it.
-    states
-        How many.
-    epsilon
-        Share of random actions.
-    seed
-        Another seed gives other games.
-    at_once
-        Games that are played side by side; each is played on to its end or to the end of the measurement.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from dataclasses import replace
-    >>> from gramian.deep import Arm, Config, load_preset, load_run, population, train
-    >>> settings = replace(load_preset("cartpole"), frames=200, prefill_agent_steps=100)
-    >>> config = Config("cartpole", settings, population(["cartpole"], [Arm("dqn")], [0]))
-    >>> run = load_run(train(config, tempfile.mkdtemp()) / "cartpole-dqn-s0")
-    >>> gather(run, 500).states
-    500
+    ``epsilon`` is the share of random actions; another ``seed`` gives other games; ``at_once`` games are played side by
+    side, each to its end or to the end of the measurement. A run whose weights are not finite cannot play: all its
+    states are counted as not finite.
     """
     check(states, epsilon, seed, at_once)
     statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)

@@ -1,13 +1,13 @@
 """Trained runs in the modes and difficulties of their games that they have never seen (Farebrother et al. 2018)."""
 
-import csv
-import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from gramian.core.arms import arm_label, order_arms
+import numpy as np
+
+from gramian.core.arms import arm_label, arm_styles, order_arms
 from gramian.core.errors import UserError, unknown
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.games import Game
@@ -15,8 +15,11 @@ from gramian.deep.envs import EnvironmentOptions, Flavour, find_flavours
 from gramian.deep.runs.evaluation import AT_ONCE, evaluate
 from gramian.deep.runs.load import Run
 from gramian.representation.figures import DPI
-from gramian.representation.flavour_figure import flavour_figure
 from gramian.representation.seeds import Mean, mean, means
+from gramian.representation.tables import csv_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FLAVOURS = "flavours.csv"
 TABLE = "flavours.md"
@@ -77,23 +80,10 @@ def evaluate_flavours(
     options: EnvironmentOptions | None = None,
     at_once: int = AT_ONCE,
 ) -> list[FlavourGame]:
-    """Let runs play their games in every flavour, without any training in it; write table and figure to ``out``.
+    """Let runs play their games in every flavour without training in it; write table and figure to ``out``.
 
-    Parameters
-    ----------
-    runs
-        Runs of Atari games.
-    out
-        Folder for ``flavours.csv``, which is written anew after each run, ``flavours.md`` and ``flavours-<game>.png``.
-    modes
-        See `parse_modes`.
-    episodes, epsilon, seed, options, at_once
-        See `gramian.deep.evaluate`. The settings of the emulator, but for the flavour, are those of the training.
-
-    Raises
-    ------
-    UserError
-        If a run is not of an Atari game or diverged, or if there is no such mode.
+    ``flavours.csv`` is written anew after each run. For ``modes`` see `parse_modes`, for the other options
+    `gramian.deep.evaluate`; the settings of the emulator, except the flavour, are those of the training.
     """
     chosen = {run.spec.name: parse_modes(modes, run.spec.game) for run in runs}
     if len(chosen) < len(runs):
@@ -123,7 +113,7 @@ def evaluate_flavours(
                 )
                 for game in played
             ]
-        _write(output_folder(out) / FLAVOURS, rows)
+        replace_text(output_folder(out) / FLAVOURS, csv_text([FlavourGame._fields, *rows]))
     replace_text(out / TABLE, flavour_table(rows))
     for name in dict.fromkeys(row.game for row in rows):
         own = [row for row in rows if row.game == name]
@@ -166,9 +156,33 @@ def flavour_table(rows: Sequence[FlavourGame]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _write(path: Path, rows: Sequence[FlavourGame]) -> None:
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(FlavourGame._fields)
-    table.writerows(rows)
-    replace_text(path, text.getvalue())
+def flavour_figure(scores: dict[str, dict[Flavour, Mean]], game: str) -> "Figure":
+    """Score of each arm in each flavour; the first flavour is that of the training."""
+    from matplotlib.figure import Figure
+
+    flavours = list(next(iter(scores.values())))
+    figure = Figure(figsize=(7, 1.6 + 0.28 * len(flavours)), layout="constrained")
+    axes = figure.subplots()
+    axes.axhspan(-0.5, 0.5, color="0.92", linewidth=0)
+    styles = arm_styles(list(scores))
+    for number, (arm, found) in enumerate(scores.items()):
+        axes.errorbar(
+            [found[flavour].value for flavour in flavours],
+            np.arange(len(flavours)) + 0.16 * (number - (len(scores) - 1) / 2),
+            xerr=np.nan_to_num([found[flavour].error for flavour in flavours]),
+            color=styles[arm].color,
+            linestyle="",
+            marker=styles[arm].symbol,
+            markersize=5,
+            capsize=2,
+            label=arm,
+        )
+    labels = [f"{flavour}{'' if number else ' (training)'}" for number, flavour in enumerate(flavours)]
+    axes.set_yticks(range(len(flavours)), labels)
+    axes.set_ylim(len(flavours) - 0.5, -0.5)
+    axes.set_xlabel("raw return")
+    axes.set_ylabel("mode:difficulty")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=len(scores), frameon=False)
+    figure.suptitle(f"{game}: the training's flavour and unseen ones", fontsize=11)
+    return figure

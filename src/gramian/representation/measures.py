@@ -1,8 +1,8 @@
 """Measures of a representation: pure functions of features Φ ``[N, d]``, N states (rows) of d features.
 
-Everything is computed in float64 on the device of the features, whatever their precision. σ are the singular values of
-Φ; C = XᵀX/N is the covariance, X = Φ less its mean over the states. Ranks are those of Φ itself, as in their sources;
-correlation, spectrum, condition number and participation ratio are those of C.
+Everything is computed in float64 on the device of the features. σ are the singular values of Φ; C = XᵀX/N is the
+covariance, X = Φ minus its mean over the states. Ranks are those of Φ itself, as in their sources; correlation,
+spectrum, condition number and participation ratio are those of C.
 
 | function | value | all features zero | constant |
 | --- | --- | --- | --- |
@@ -25,9 +25,9 @@ correlation, spectrum, condition number and participation ratio are those of C.
 | `duplicated_share` | share of features that are copies of an earlier one | 0 | 0 |
 | `dr3_dot` | mean_n φ(s_n)·φ(s'_n) | 0 | ‖φ‖² |
 
-A feature is *active* in a state where it is not zero. Features that are not finite raise ``ValueError``;
-`gramian.representation.FeatureStatistics`, which gives the same numbers from a stream of batches in O(d²) memory,
-counts such states and leaves them out instead.
+A feature is *active* in a state where it is not zero. Features that are not finite raise ``ValueError``.
+`gramian.representation.FeatureStatistics` gives the same numbers from a stream of batches in O(d²) memory; it counts
+states that are not finite and leaves them out. It uses the functions whose names end in ``_from``.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 THRESHOLDS = (0.0, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
-"""ε of `sparsity` where none are named."""
+"""Default ε of `sparsity`."""
 SRANK_DELTA = 0.01
 """δ of Kumar et al. (2020)."""
 RANK_THRESHOLD = 0.01
@@ -46,7 +46,7 @@ RANK_THRESHOLD = 0.01
 DORMANT_TAUS = (0.0, 0.025, 0.1)
 """τ of Sokar et al. (2023)."""
 COPY_CORRELATION = 1 - 1e-6
-"""Features that correlate so highly are copies of each other up to scale and shift."""
+"""Features with a higher correlation are copies of each other up to scale and shift."""
 
 Features = Tensor | NDArray[np.floating]
 """``[N, d]``."""
@@ -54,11 +54,6 @@ Features = Tensor | NDArray[np.floating]
 
 def sparsity(features: Features, thresholds: Sequence[float] = THRESHOLDS) -> Tensor:
     """sparsity_ε = 1 - Σ 1[abs(φ_ni) > ε]/(Nd), for each threshold ε (Mavrin, Graves & Chan 2019).
-
-    Returns
-    -------
-    Tensor
-        ``[len(thresholds)]``.
 
     Examples
     --------
@@ -104,7 +99,7 @@ def feature_norm(features: Features) -> float:
 
 
 def cross_term(features: Features) -> float:
-    """Mean over the pairs n ≠ m of (φ_n·φ_m)²; NaN where there is one state alone.
+    """Mean over the pairs n ≠ m of (φ_n·φ_m)²; NaN for a single state.
 
     The cross-sample part of ‖ΦΦᵀ‖_F² = Σ_n‖φ_n‖⁴ + Σ_{n≠m}(φ_n·φ_m)² (Mavrin, Graves & Chan 2019).
 
@@ -158,23 +153,13 @@ def correlation(features: Features) -> Tensor:
 
 
 def correlation_from(covariances: Tensor, constant: Tensor) -> Tensor:
-    """`correlation` from C ``[d, d]`` and a mask ``[d]`` of the features that do not vary.
-
-    The mask, because rounding may leave a constant feature a variance that is not zero.
-
-    Examples
-    --------
-    >>> correlation_from(torch.tensor([[1.0, -2.0], [-2.0, 4.0]]), torch.tensor([False, False])).tolist()
-    [[1.0, -1.0], [-1.0, 1.0]]
-    """
+    """`correlation` from C ``[d, d]`` and a mask ``[d]`` of constant features: rounding may give these a variance."""
     scale = covariances.diagonal().sqrt().masked_fill(constant, torch.nan)
     return (covariances / scale / scale[:, None]).clamp(-1, 1)
 
 
 def mean_abs_correlation(features: Features) -> float:
-    """Mean of the absolute correlation over all pairs of features that vary: 0…1, whatever their scale.
-
-    NaN where fewer than two features vary.
+    """Mean of the absolute correlation over all pairs of features that vary; NaN where fewer than two vary.
 
     Examples
     --------
@@ -185,13 +170,7 @@ def mean_abs_correlation(features: Features) -> float:
 
 
 def mean_abs_correlation_from(correlations: Tensor) -> float:
-    """`mean_abs_correlation` from `correlation`'s matrix.
-
-    Examples
-    --------
-    >>> mean_abs_correlation_from(torch.tensor([[1.0, -0.5], [-0.5, 1.0]]))
-    0.5
-    """
+    """`mean_abs_correlation` from the matrix of `correlation`."""
     pairs = correlations.triu(1).abs()
     varies = ~correlations.diagonal().isnan()
     count = int(varies.sum())
@@ -210,13 +189,7 @@ def spectrum(features: Features) -> Tensor:
 
 
 def eigenvalues(moments: Tensor) -> Tensor:
-    """Eigenvalues of a positive semi-definite matrix, largest first; those below rounding are 0.
-
-    Examples
-    --------
-    >>> eigenvalues(torch.diag(torch.tensor([1.0, 3.0]))).tolist()
-    [3.0, 1.0]
-    """
+    """Eigenvalues of a positive semi-definite matrix, largest first; those below rounding are 0."""
     values = torch.linalg.eigvalsh(moments).flip(0)
     noise = values[:1].abs() * values.numel() * torch.finfo(values.dtype).eps
     return torch.where(values > noise, values, 0.0)
@@ -234,13 +207,7 @@ def condition_number(features: Features) -> float:
 
 
 def condition_number_from(values: Tensor) -> float:
-    """`condition_number` from the `spectrum`.
-
-    Examples
-    --------
-    >>> condition_number_from(torch.tensor([4.0, 2.0])), condition_number_from(torch.tensor([4.0, 0.0]))
-    (2.0, inf)
-    """
+    """`condition_number` from the `spectrum`."""
     return float(values[0] / values[-1]) if values.numel() and values[-1] > 0 else float("inf")
 
 
@@ -258,19 +225,13 @@ def participation_ratio(features: Features) -> float:
 
 
 def participation_ratio_from(values: Tensor) -> float:
-    """`participation_ratio` from the `spectrum`.
-
-    Examples
-    --------
-    >>> participation_ratio_from(torch.tensor([3.0, 3.0, 0.0]))
-    2.0
-    """
+    """`participation_ratio` from the `spectrum`."""
     total = values.sum()
     return float(total.square() / values.square().sum()) if total > 0 else 0.0
 
 
 def singular_values(features: Features) -> Tensor:
-    """σ of Φ (uncentred), largest first, ``[d]``: zeros follow where N < d.
+    """σ of Φ (uncentred), largest first, ``[d]``, with zeros where N < d.
 
     Examples
     --------
@@ -294,13 +255,7 @@ def effective_rank(features: Features) -> float:
 
 
 def effective_rank_from(values: Tensor) -> float:
-    """`effective_rank` from the `singular_values`.
-
-    Examples
-    --------
-    >>> round(effective_rank_from(torch.tensor([5.0, 5.0, 0.0])), 6)
-    2.0
-    """
+    """`effective_rank` from the `singular_values`."""
     total = values.sum()
     return float(torch.special.entr(values / total).sum().exp()) if total > 0 else 0.0
 
@@ -317,15 +272,8 @@ def srank(features: Features, delta: float = SRANK_DELTA) -> int:
 
 
 def srank_from(values: Tensor, delta: float = SRANK_DELTA) -> int:
-    """`srank` from the `singular_values`.
-
-    Examples
-    --------
-    >>> srank_from(torch.tensor([9.0, 1.0, 0.0]), delta=0.1)
-    1
-    """
+    """`srank` from the `singular_values`; a share of 1 - δ to within rounding counts as reached."""
     sums = values.cumsum(0)
-    # to within rounding: a share of exactly 1 - δ counts as reached
     reached = sums >= (1 - delta) * sums[-1:] * (1 - 1e-12)
     return int(reached.int().argmax()) + 1 if values.numel() and sums[-1] > 0 else 0
 
@@ -333,8 +281,8 @@ def srank_from(values: Tensor, delta: float = SRANK_DELTA) -> int:
 def feature_rank(features: Features, threshold: float = RANK_THRESHOLD, *, scaled: bool = True) -> int:
     """Number of singular values of Φ/√N, or of Φ where not ``scaled``, above a threshold.
 
-    Lyle, Rowland & Dabney (2022), "Understanding and preventing capacity loss", define it with 1/√N, which makes it an
-    estimate of a number that does not depend on N. It depends on the features' scale either way.
+    Lyle, Rowland & Dabney (2022), "Understanding and preventing capacity loss", define it with 1/√N: then it does not
+    grow with N. It depends on the features' scale either way.
 
     Examples
     --------
@@ -347,13 +295,7 @@ def feature_rank(features: Features, threshold: float = RANK_THRESHOLD, *, scale
 
 
 def feature_rank_from(values: Tensor, threshold: float = RANK_THRESHOLD) -> int:
-    """`feature_rank` from the singular values, divided by √N beforehand or not.
-
-    Examples
-    --------
-    >>> feature_rank_from(torch.tensor([2.0, 0.5, 0.001]))
-    2
-    """
+    """`feature_rank` from the singular values, divided by √N beforehand or not."""
     return int((values > threshold).sum())
 
 
@@ -373,13 +315,7 @@ def dormant_share(features: Features, tau: float = 0.0) -> float:
 
 
 def dormant_share_from(activity: Tensor, tau: float) -> float:
-    """`dormant_share` from mean_n abs(φ_ni), ``[d]``.
-
-    Examples
-    --------
-    >>> dormant_share_from(torch.tensor([0.0, 1.0, 2.0, 1.0]), tau=0.1)
-    0.25
-    """
+    """`dormant_share` from mean_n abs(φ_ni), ``[d]``."""
     return float((activity <= tau * activity.mean()).double().mean())
 
 
@@ -399,8 +335,8 @@ def constant_share(features: Features) -> float:
 
     Examples
     --------
-    >>> constant_share(torch.tensor([[0.0, 1.0, 7.0], [0.0, 0.0, 7.0]]))  # doctest: +ELLIPSIS
-    0.666...
+    >>> constant_share(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    0.5
     """
     phi = _features(features)
     return float((phi == phi[:1]).all(0).double().mean())
@@ -418,13 +354,7 @@ def duplicated_share(features: Features) -> float:
 
 
 def duplicated_share_from(correlations: Tensor) -> float:
-    """`duplicated_share` from `correlation`'s matrix.
-
-    Examples
-    --------
-    >>> duplicated_share_from(torch.tensor([[1.0, 1.0], [1.0, 1.0]]))
-    0.5
-    """
+    """`duplicated_share` from the matrix of `correlation`."""
     return float((correlations.triu(1) > COPY_CORRELATION).any(0).double().mean())
 
 
@@ -443,18 +373,7 @@ def dr3_dot(features: Features, next_features: Features) -> float:
 
 
 def as_features(features: Features) -> Tensor:
-    """Features as a float64 tensor ``[N, d]``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they are not real numbers of that shape, or if there are none.
-
-    Examples
-    --------
-    >>> as_features(torch.ones(3, 2)).dtype
-    torch.float64
-    """
+    """Features as a float64 tensor ``[N, d]``; raises ``TypeError`` or ``ValueError`` where they are none."""
     tensor = torch.as_tensor(features).detach()
     if not tensor.is_floating_point():
         raise TypeError(f"features must be floating-point numbers, not {tensor.dtype}")

@@ -1,4 +1,4 @@
-"""The features of anybody's PyTorch model: one of its layers, looked at over many states."""
+"""The features of any PyTorch model: the output of one of its layers over many states."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,12 +14,11 @@ from gramian.core.errors import unknown
 from gramian.representation.streaming import FeatureStatistics
 
 BATCH_SIZE = 1024
-"""States that go through the model at once where nothing else is asked for."""
 
 
 @dataclass(frozen=True)
 class Probe:
-    """What was found.
+    """What `probe` found.
 
     Attributes
     ----------
@@ -42,9 +41,9 @@ def probe(
     batch_size: int = BATCH_SIZE,
     forward: Callable[[Tensor], object] | None = None,
 ) -> Probe:
-    """Measure the features that a layer of ``model`` puts out over many states.
+    """Measure the output of a layer of ``model`` over many states.
 
-    The model runs in evaluation mode without gradients, ``batch_size`` states at a time, and is left as it was.
+    The model runs in evaluation mode without gradients and is left as it was.
 
     Parameters
     ----------
@@ -58,9 +57,9 @@ def probe(
     next_observations
         Successors of the observations ``[N, ...]``, for `dr3_dot`.
     batch_size
-        States at a time.
+        States that go through the model at once.
     forward
-        How to call the model, where ``model(observations)`` is not it; for instance ``model.predict_values``.
+        How to call the model, if not as ``model(observations)``; for instance ``model.predict_values``.
 
     Returns
     -------
@@ -72,8 +71,8 @@ def probe(
     UserError
         If there is no layer of that name.
     TypeError, ValueError
-        If the arguments do not fit together, or if the layer is not called once for each batch or puts out something
-        else than one tensor with a row for each state.
+        If the arguments do not fit together, or the layer is not called once for each batch or does not return one
+        tensor with a row for each state.
 
     Examples
     --------

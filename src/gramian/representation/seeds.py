@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
 REPLICATES = 500
-"""Of the bootstrap, as learning curves have them."""
+"""Of the bootstrap, as for learning curves."""
 CONFIDENCE = 0.95
 MOST_OF_A_RANGE = 3
 """Seeds up to which a percentile interval is the range of the seeds: of 3, one replicate in 27 is the lowest alone."""
@@ -37,7 +37,7 @@ def interval(runs: Array) -> tuple[Array, Array]:
     drawn = np.random.default_rng(0).integers(len(values), size=(REPLICATES, len(values)))
     weights = (drawn[:, :, None] == np.arange(len(values))).sum(axis=1).astype(np.float64)  # [REPLICATES, S]
     with np.errstate(invalid="ignore", over="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a point that nobody has come to is NaN throughout
+        warnings.simplefilter("ignore", RuntimeWarning)  # a point without any run is NaN throughout
         means = (weights @ values) / (weights @ present)
         quantile = np.nanquantile if np.isnan(means).any() else np.quantile
         low, high = quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], axis=0)
@@ -45,16 +45,14 @@ def interval(runs: Array) -> tuple[Array, Array]:
 
 
 class Mean(NamedTuple):
-    """A mean over seeds."""
+    """A mean over seeds; standard error and ends of the interval are NaN for a single seed."""
 
     value: float
     error: float
-    """Its standard error; NaN of a single seed."""
     seeds: int
     """Those with a finite number."""
     low: float = math.nan
     high: float = math.nan
-    """Ends of its interval, see `interval`; NaN of a single seed."""
 
     def __str__(self) -> str:
         error = "" if math.isnan(self.error) else f" ± {_number(self.error, 3)}"
@@ -72,10 +70,8 @@ def mean(values: Iterable[float]) -> Mean:
     --------
     >>> mean([1.0, 3.0, float("nan")])
     Mean(value=2.0, error=1.0, seeds=2, low=1.0, high=3.0)
-    >>> print(mean([1.5]), mean([1.0, 3.0]), mean([]))
-    1.5 2 ± 1 –
-    >>> print(mean([1e6]))
-    1,000,000
+    >>> print(mean([1.5]), mean([1.0, 3.0]), mean([1e6]), mean([]))
+    1.5 2 ± 1 1,000,000 –
     """
     finite = [value for value in values if math.isfinite(value)]
     count = len(finite)
@@ -90,7 +86,7 @@ def mean(values: Iterable[float]) -> Mean:
 
 
 def text(values: Sequence[float]) -> str:
-    """Mean ± standard error as a table shows it; ∞ where a number is infinite, as a mean over those is none.
+    """Mean ± standard error as a table shows it; ∞ if a number is infinite.
 
     Examples
     --------

@@ -26,13 +26,7 @@ class Line(NamedTuple):
 
     @property
     def few(self) -> bool:
-        """Whether the seeds are so few that they stand in a figure in the place of an interval, which is their range.
-
-        Examples
-        --------
-        >>> [of_runs(np.zeros(1), np.zeros((seeds, 1))).few for seeds in (1, 3, 4)]
-        [True, True, False]
-        """
+        """Whether an interval would be the range of the seeds, so that a figure shows the seeds in its place."""
         return len(self.runs) <= MOST_OF_A_RANGE
 
 
@@ -113,19 +107,14 @@ def during_training(moments: Iterable[Moment], arm: str, metric: str) -> Line:
 
 
 SLIGHT_GROWTH = 0.1
-"""Of a logarithm; with less there is nothing to share out."""
+"""Growth of a logarithm below which there are no shares."""
 
 
 def growth_shares(growths: Mapping[str, Mean]) -> tuple[float, float]:
     """Shares of log‖φ‖ and log abs(δ) in the growth of log‖g‖ of an arm: the ratio of its means over seeds.
 
-    A mean of the runs' own ratios would be that of the run whose gradient happened to grow least. NaN where it grew by
-    less than `SLIGHT_GROWTH` or than its standard error.
-
-    Parameters
-    ----------
-    growths
-        By the names of `gramian.representation.dynamics.GROWTH`.
+    A mean of the runs' own ratios would be that of the run whose gradient grew least. NaN where it grew by less than
+    `SLIGHT_GROWTH` or than its standard error. The keys are `gramian.representation.dynamics.GROWTH`.
 
     Examples
     --------
@@ -148,7 +137,7 @@ class Correlation(NamedTuple):
     matrix: Array
     """``[v, v]``, v the number of features that vary."""
     features: int
-    """All features, those that do not vary among them."""
+    """Number of all features."""
 
 
 def unmeasured(measures: Iterable[Measure]) -> list[str]:

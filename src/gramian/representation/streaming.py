@@ -16,23 +16,13 @@ MEASURES = (
     "dr3_dot",
 )  # fmt: skip
 """Names of `FeatureStatistics.summary`, in its order."""
-INTEGERS = ("states", "srank", "feature_rank", "feature_rank_unscaled")
 
 
 class FeatureStatistics:
     """Everything that the measures need to know of a stream of features.
 
     A state whose features are not all finite is counted and left out. Before the first finite state every measure is
-    NaN.
-
-    Parameters
-    ----------
-    features_dim
-        Number d of features.
-    thresholds
-        ε of the sparsities that are counted.
-    device
-        Where the sums are kept: that of the features, so that none of them travels.
+    NaN. ``thresholds`` are the ε of the sparsities; the sums are kept on ``device``, that of the features.
 
     Examples
     --------
@@ -45,7 +35,7 @@ class FeatureStatistics:
     >>> statistics.summary()["dr3_dot"]
     3.0
 
-    What is more than one number has a function of its own:
+    Measures that are more than one number are methods:
 
     >>> statistics.covariance().shape, statistics.correlation().shape, statistics.spectrum().shape
     (torch.Size([2, 2]), torch.Size([2, 2]), torch.Size([2]))
@@ -81,7 +71,7 @@ class FeatureStatistics:
 
     @classmethod
     def of(cls, features: Features, next_features: Features | None = None) -> Self:
-        """The statistics of one batch ``[N, d]``, with its successors where they are known."""
+        """The statistics of one batch ``[N, d]``, with its successors if they are given."""
         phi = as_features(features)
         statistics = cls(phi.shape[1], device=phi.device)
         statistics.update(phi)
@@ -123,10 +113,7 @@ class FeatureStatistics:
         self._counts += torch.bincount(active.sum(1), minlength=self._counts.numel())
 
     def update_pairs(self, features: Features, next_features: Features) -> None:
-        """Add to the mean of φ(s)·φ(s') the features ``[N, d]`` of states and of their successors.
-
-        The states themselves are counted by `update`: the last of a game has no successor.
-        """
+        """Add the features ``[N, d]`` of states and of their successors to the mean of φ(s)·φ(s')."""
         dots = (self._checked(features) * self._checked(next_features)).sum(1)
         dots = dots[dots.isfinite()]
         self.pairs += dots.numel()
@@ -157,17 +144,17 @@ class FeatureStatistics:
         return measures.eigenvalues(self.covariance()) if self.states else torch.full_like(self._mean, torch.nan)
 
     def singular_values(self) -> Tensor:
-        """See `measures.singular_values`. Being roots of eigenvalues, those below 10⁻⁷·σ₁ are lost in rounding."""
+        """See `measures.singular_values`; as roots of eigenvalues, those below 10⁻⁷·σ₁ are lost in rounding."""
         if not self.states:
             return torch.full_like(self._mean, torch.nan)
         return measures.eigenvalues(self.states * self._second_moments()).sqrt()
 
     def summary(self) -> dict[str, float]:
-        """All measures that are one number, by name: those of `gramian.representation.measures`.
+        """All measures that are one number, by name: `MEASURES`.
 
-        ``states`` is how many states were finite, ``nonfinite_share`` the share of those that were not; ``sparsity`` is
-        that of ε = 0; ``dormant_share`` that of τ = 0, the others name their τ; ``feature_rank_unscaled`` is without
-        1/√N. ``dr3_dot`` is NaN where no successors were given.
+        ``states`` is the number of finite states, ``nonfinite_share`` the share of the others; ``sparsity`` is that of
+        ε = 0; ``dormant_share`` that of τ = 0, the others name their τ; ``feature_rank_unscaled`` is without 1/√N.
+        ``dr3_dot`` is NaN without successors.
         """
         seen = self.states + self.nonfinite_states
         numbers: dict[str, float] = dict.fromkeys(MEASURES, float("nan")) | {

@@ -11,8 +11,8 @@ The curves are ``sparsity`` (x = ε), ``active_per_state`` (x = number of active
 ``active_per_feature`` (x = feature, value = number of states) and ``spectrum`` (x = 1…d). The metrics of
 ``dynamics.csv`` are those of ``metrics.csv``, and those of ``representation.csv`` with ``held_out.`` before the name.
 
-In an exported study they are smaller: a table may be a Parquet file in place of a CSV file, and a matrix the Parquet
-file of its upper triangle, row by row (`pack`).
+In an exported study a table may be a Parquet file in place of a CSV file, and a matrix the Parquet file of its upper
+triangle, row by row.
 """
 
 import csv
@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.errors import UserError
-from gramian.core.files import replace_text
+from gramian.core.files import replace_text, replacing
 
 
 class Measure(NamedTuple):
@@ -65,6 +65,7 @@ class Moment(NamedTuple):
     value: float
 
 
+Rows = Sequence[Measure | Point | Moment]
 R = TypeVar("R", Measure, Point, Moment)
 FILES: dict[str, type[Measure | Point | Moment]] = {
     "measures.csv": Measure,
@@ -83,18 +84,19 @@ NUMBERS: dict[str, tuple[type[int | float], str]] = {
 """Columns that are no texts, and what is right in them."""
 
 
-def write(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
+def write(path: Path, rows: Rows) -> None:
     """Write a table whole; the rows are all of the kind that `FILES` names for the file."""
-    replace_text(path, _text([FILES[path.name]._fields, *rows]))
+    replace_text(path, csv_text([FILES[path.name]._fields, *rows]))
 
 
-def append(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
+def append(path: Path, rows: Rows) -> None:
     """Add rows to a table that `write` has begun."""
     with path.open("a", encoding="utf-8", newline="") as file:
-        file.write(_text(rows))
+        file.write(csv_text(rows))
 
 
-def _text(rows: Sequence[Sequence[object]]) -> str:
+def csv_text(rows: Sequence[Sequence[object]]) -> str:
+    """Rows as the text of a CSV table."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
@@ -115,13 +117,49 @@ def read_dynamics(path: Path) -> list[Moment]:
     return _read(path, Moment)
 
 
-def check_curves(folder: Path, measures: Iterable[Measure], curves: Iterable[Point]) -> None:
-    """Make sure that every run that was measured has the curves that a figure shows.
+def _read(path: Path, kind: type[R]) -> list[R]:
+    """The rows of a CSV table or its packed form; a last line that was being written is left out."""
+    place, columns = path, kind._fields
+    rows: Sequence[Sequence[Any]]
+    if not path.exists() and path.with_suffix(PACKED).exists():
+        from gramian.core.parquet import read_table
 
-    Raises
-    ------
-    UserError
-        Naming the folder, the run and the curve that is missing.
+        place = path.with_suffix(PACKED)
+        table = read_table(place)
+        heading, rows = table.columns, table.rows()
+    else:
+        try:
+            whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
+            heading, *rows = list(csv.reader(whole.splitlines())) or [[]]
+        except (OSError, ValueError, csv.Error) as error:
+            raise UserError(
+                f"cannot read '{path}': {error}; name a folder that 'gramian analyze' has written"
+            ) from error
+    if heading != list(columns):
+        has = f"columns {', '.join(heading)}" if heading else "no columns"
+        raise UserError(f"'{place}' has {has}; it must have {', '.join(columns)}")
+    return [_row(kind, row, number, place) for number, row in enumerate(rows, 1)]
+
+
+def _row(kind: type[R], row: Sequence[Any], number: int, place: Path) -> R:
+    columns = kind._fields
+    if len(row) != len(columns):
+        raise UserError(
+            f"row {number} of '{place}' has {len(row)} cells; it must have {len(columns)}: {', '.join(columns)}"
+        )
+    cells = []
+    for column, cell in zip(columns, row, strict=True):
+        convert, right = NUMBERS.get(column, (str, "a text"))
+        try:
+            cells.append(convert(cell))
+        except (ValueError, TypeError):
+            said = f"row {number} of '{place}': {column} is {cell!r}; it must be {right}; analyze the runs again"
+            raise UserError(said) from None
+    return kind._make(cells)
+
+
+def check_curves(folder: Path, measures: Iterable[Measure], curves: Iterable[Point]) -> None:
+    """Raise `UserError` unless every run that was measured has the curves that a figure shows.
 
     Examples
     --------
@@ -143,12 +181,7 @@ def not_whole(folder: Path, run: str, lacks: str) -> UserError:
 
 
 def is_analysis(folder: Path) -> bool:
-    """Whether a folder holds an analysis.
-
-    Raises
-    ------
-    UserError
-        If it holds a part of one.
+    """Whether a folder holds an analysis; raises `UserError` where it holds a part of one.
 
     Examples
     --------
@@ -177,7 +210,35 @@ def has_table(path: Path) -> bool:
     return path.exists() or path.with_suffix(PACKED).exists()
 
 
-def pack(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
+def has_correlation(folder: Path, run: str) -> bool:
+    """Whether `read_correlation` finds a matrix of the run."""
+    return any((folder / f"{run}{suffix}").exists() for suffix in (".npy", PACKED))
+
+
+def read_correlation(folder: Path, run: str) -> NDArray[np.float32]:
+    """The correlations ``[d, d]`` of a run's features, from the folder of the matrices."""
+    path = folder / f"{run}.npy"
+    try:
+        if not path.exists() and path.with_suffix(PACKED).exists():
+            return _unpacked(path.with_suffix(PACKED))
+        with path.open("rb") as file:
+            matrix = np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UserError(f"cannot read '{path}': {error}; analyze the runs again") from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise UserError(f"'{path}' has shape {list(matrix.shape)}; it must be [d, d]; analyze the runs again")
+    if matrix.dtype.kind != "f":
+        raise UserError(f"'{path}' holds {matrix.dtype}; it must hold floating-point numbers; analyze the runs again")
+    return np.asarray(matrix)
+
+
+def save_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> None:
+    """Write a matrix to be read by `read_correlation`."""
+    with replacing(folder / f"{run}.npy") as temporary:
+        np.save(temporary, matrix)
+
+
+def pack(path: Path, rows: Rows) -> None:
     """Write a table as the Parquet file that is read in the place of the CSV file ``path``.
 
     Examples
@@ -196,43 +257,8 @@ def pack(path: Path, rows: Sequence[Measure | Point | Moment]) -> None:
     write_table(path.with_suffix(PACKED), pl.DataFrame(rows, schema=columns, orient="row", infer_schema_length=None))
 
 
-def has_correlation(folder: Path, run: str) -> bool:
-    """Whether `read_correlation` finds a matrix of the run."""
-    return any((folder / f"{run}{suffix}").exists() for suffix in (".npy", PACKED))
-
-
-def read_correlation(folder: Path, run: str) -> NDArray[np.float32]:
-    """The correlations ``[d, d]`` of a run's features.
-
-    Parameters
-    ----------
-    folder
-        That of the matrices: ``correlation`` of an analysis.
-    run
-        Name of the run.
-
-    Raises
-    ------
-    UserError
-        If there is none, or if it is no square matrix.
-    """
-    path = folder / f"{run}.npy"
-    try:
-        if not path.exists() and path.with_suffix(PACKED).exists():
-            return _whole(path.with_suffix(PACKED))
-        with path.open("rb") as file:
-            matrix = np.lib.format.read_array(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise UserError(f"cannot read '{path}': {error}; analyze the runs again") from error
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise UserError(f"'{path}' has shape {list(matrix.shape)}; it must be [d, d]; analyze the runs again")
-    if matrix.dtype.kind != "f":
-        raise UserError(f"'{path}' holds {matrix.dtype}; it must hold floating-point numbers; analyze the runs again")
-    return np.asarray(matrix)
-
-
 def pack_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> None:
-    """Write a matrix to be read by `read_correlation`: its upper triangle, where the lower one is the same.
+    """Write a matrix to be read by `read_correlation`: its upper triangle where it is symmetric float32.
 
     Examples
     --------
@@ -244,19 +270,16 @@ def pack_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> Non
     """
     import polars as pl
 
-    from gramian.core.files import replacing
     from gramian.core.parquet import write_table
 
-    path = folder / f"{run}.npy"
     if matrix.dtype == np.float32 and np.array_equal(matrix, matrix.T, equal_nan=True):
         triangle = matrix[np.triu_indices(len(matrix))]
-        write_table(path.with_suffix(PACKED), pl.DataFrame({"correlation": triangle}))
+        write_table(folder / f"{run}{PACKED}", pl.DataFrame({"correlation": triangle}))
     else:
-        with replacing(path) as temporary:
-            np.save(temporary, matrix)
+        save_correlation(folder, run, matrix)
 
 
-def _whole(path: Path) -> NDArray[np.float32]:
+def _unpacked(path: Path) -> NDArray[np.float32]:
     """The symmetric matrix whose upper triangle is in a Parquet file."""
     from gramian.core.parquet import read_table
 
@@ -269,58 +292,3 @@ def _whole(path: Path) -> NDArray[np.float32]:
     rows, columns = np.triu_indices(size)
     matrix[rows, columns] = matrix[columns, rows] = triangle
     return matrix
-
-
-def _read(path: Path, kind: type[R]) -> list[R]:
-    """The rows of a table, each column as what it is."""
-    columns = kind._fields
-    rows = _rows(path, columns)
-    convert = [NUMBERS[column][0] if column in NUMBERS else str for column in columns]
-    try:
-        return [kind._make(function(cell) for function, cell in zip(convert, row, strict=True)) for row in rows]
-    except (ValueError, TypeError) as error:
-        raise _damaged(path, columns, rows) from error
-
-
-def _rows(path: Path, columns: Sequence[str]) -> Sequence[Sequence[Any]]:
-    """The rows of a table, as text or as what they are; a last line that was being written is left out."""
-    if not path.exists() and path.with_suffix(PACKED).exists():
-        return _packed_rows(path.with_suffix(PACKED), columns)
-    try:
-        whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
-        heading, *rows = list(csv.reader(whole.splitlines())) or [[]]
-    except (OSError, ValueError, csv.Error) as error:
-        raise UserError(f"cannot read '{path}': {error}; name a folder that 'gramian analyze' has written") from error
-    if heading != list(columns):
-        raise _other_columns(path, heading, columns)
-    return rows
-
-
-def _packed_rows(path: Path, columns: Sequence[str]) -> list[tuple[Any, ...]]:
-    from gramian.core.parquet import read_table
-
-    table = read_table(path)
-    if table.columns != list(columns):
-        raise _other_columns(path, table.columns, columns)
-    return table.rows()
-
-
-def _other_columns(path: Path, found: Sequence[str], columns: Sequence[str]) -> UserError:
-    has = f"columns {', '.join(found)}" if found else "no columns"
-    return UserError(f"'{path}' has {has}; it must have {', '.join(columns)}")
-
-
-def _damaged(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> UserError:
-    """What is wrong with the first row that is; the row below the heading is row 1."""
-    place = path if path.exists() else path.with_suffix(PACKED)
-    for number, row in enumerate(rows, 1):
-        where = f"row {number} of '{place}'"
-        if len(row) != len(columns):
-            return UserError(f"{where} has {len(row)} cells; it must have {len(columns)}: {', '.join(columns)}")
-        for column, cell in zip(columns, row, strict=True):
-            kind, right = NUMBERS.get(column, (str, "a text"))
-            try:
-                kind(cell)
-            except (ValueError, TypeError):
-                return UserError(f"{where}: {column} is {cell!r}; it must be {right}; analyze the runs again")
-    return UserError(f"'{place}' is damaged; analyze the runs again")
