@@ -47,6 +47,8 @@ class DenseLearner:
                 term = own @ A @ (A.T @ own @ A)
             case "two-sample":
                 term = own @ A @ offdiagonal(A.T @ np.outer(second, second) @ A)
+            case "two-sample-norm":
+                term = own @ A @ (A.T @ np.outer(second, second) @ A)
             case "running":
                 self.S = (1 - self.beta) * self.S + self.beta * (A.T @ own @ A)
                 term = own @ A @ offdiagonal(self.S)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from types import SimpleNamespace
 
 import gymnasium
@@ -38,10 +39,25 @@ def test_the_car_moves_as_in_gymnasium():
                 break
 
 
-def run(arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, trace=300, seed=0, exchangeable=False):
-    coding = TileCoding(LOW, HIGH, 2, tiles, ACTIONS, copies)
+def run(
+    arm,
+    *,
+    copies=0,
+    tiles=2,
+    episodes=2,
+    most_steps=150,
+    x=0.5,
+    trace=300,
+    seed=0,
+    exchangeable=False,
+    gamma=1.0,
+    epsilon=0.0,
+):
+    coding = TileCoding(LOW, HIGH, 2, tiles, ACTIONS, 1 if copies == "one" else copies)
+    if copies == "one":
+        coding = replace(coding, copied=int(coding.active((-0.5, 0.0), action=2)[0]))
     d, k = coding.d, coding.k
-    n = d // (1 + copies) + 1 if exchangeable else d
+    n = coding.per_action * ACTIONS + 1 if exchangeable else d
     weights, members = Weights(np.eye(n), np.ones(n), np.ones(n), np.zeros((n, n))), np.zeros(0)
     if exchangeable:
         weights.A[1:, 1:], weights.w[0], weights.theta[0] = 0.0, np.sqrt(d), np.sqrt(d)
@@ -55,8 +71,9 @@ def run(arm, *, copies=0, tiles=2, episodes=2, most_steps=150, x=0.5, trace=300,
         members,
         starts,
         most_steps,
-        1.0,
-        np.zeros((400, k // (1 + copies) if exchangeable else k), dtype=np.int64),
+        gamma,
+        epsilon,
+        np.zeros((400, k + 1), dtype=np.int64),
         np.zeros((VECTORS, n)),
         np.random.default_rng([seed, 2]),
         lengths,
@@ -81,7 +98,7 @@ def greedy(values, rng):
     return best
 
 
-def oracle(arm, found):
+def oracle(arm, found, gamma=1.0, epsilon=0.0):
     """Repeat a run with dense matrices: the same draws, so the same actions, step by step."""
     coding = found.coding
     slow = DenseLearner(arm, np.eye(coding.d), alpha=0.5 / (coding.k * coding.d))
@@ -91,13 +108,15 @@ def oracle(arm, found):
         for _ in range(length):
             phis = coding.matrix(np.tile(state, (ACTIONS, 1)), np.arange(ACTIONS))
             action = greedy(np.round([slow.value(phi) for phi in phis], 9), rng)
+            if epsilon and rng.random() < epsilon:
+                action = int(rng.random() * ACTIONS)
             np.testing.assert_allclose(found.steps[at], (*state, action), atol=1e-12)
             state, at, second = car_step(*state, action), at + 1, None
-            if arm.estimator == "two-sample":
+            if arm.two_samples:
                 second = visited[int(rng.random() * len(visited))] if visited else np.zeros(coding.d)
                 visited.append(phis[action])
             following = coding.matrix(np.tile(state, (ACTIONS, 1)), np.arange(ACTIONS))
-            slow.q_step(phis[action], -1.0, [] if state[0] >= GOAL else list(following), 1.0, second)
+            slow.q_step(phis[action], -1.0, [] if state[0] >= GOAL else list(following), gamma, second)
     assert at == min(found.lengths.sum(), 300)
     return slow
 
@@ -119,6 +138,7 @@ ARMS = [
     Arm("reduced", "two-sample", 0.3),
     Arm("reduced", "running", 0.3),
     Arm("reduced", "norm", 0.3),
+    Arm("reduced", "two-sample-norm", 0.3),
     Arm("reduced", "single", 0.3, projected=True),
     Arm("full"),
     Arm("full", "single", 0.003),
@@ -128,11 +148,11 @@ ARMS = [
 PROJECTED = [
     Arm(form, estimator, lam, projected=True)
     for form, lam in (("reduced", 0.3), ("full", 0.003))
-    for estimator in ("single", "two-sample", "running", "norm")
+    for estimator in ("single", "two-sample", "running", "norm", "two-sample-norm")
 ] + [Arm(form, projected=True) for form in ("reduced", "full")]
 
 
-@pytest.mark.parametrize("copies", [0, 1])
+@pytest.mark.parametrize("copies", [0, 1, "one"])
 @pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
 def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
     found = run(arm, copies=copies)
@@ -140,7 +160,16 @@ def test_a_run_of_the_kernel_is_algorithm_1_with_dense_matrices(arm, copies):
     check_weights(arm, oracle(arm, found), *found.weights[:3])
 
 
-@pytest.mark.parametrize("copies", [0, 1, 2])
+@pytest.mark.parametrize(
+    "arm", [Arm("reduced", "single", 0.3), Arm("full", "two-sample", 0.003)], ids=lambda arm: arm.name
+)
+def test_a_run_with_discount_and_exploration_is_algorithm_1_too(arm):
+    found = run(arm, gamma=0.9, epsilon=0.3)
+    check_weights(arm, oracle(arm, found, gamma=0.9, epsilon=0.3), *found.weights[:3])
+    assert len(set(found.steps[:, 2])) == ACTIONS
+
+
+@pytest.mark.parametrize("copies", [0, 1, 2, "one"])
 @pytest.mark.parametrize("arm", PROJECTED, ids=lambda arm: arm.name)
 def test_a_run_by_classes_of_exchangeable_features_is_algorithm_1_with_dense_matrices(arm, copies):
     found = run(arm, copies=copies, exchangeable=True)
@@ -154,13 +183,15 @@ def test_a_run_by_classes_of_exchangeable_features_is_algorithm_1_with_dense_mat
         position += length
         for state in path:
             for action in range(ACTIONS):
-                for feature in coding.active(state, action)[: coding.tilings]:
+                for feature in coding.active(state, action)[: coding.tilings]:  # without copies
                     place.setdefault(int(feature), len(place) + 1)
     n = len(place) + 1
     assert n == (found.members > 0).sum()
     basis = np.zeros((coding.d, n))  # ê_c, one a column
+    base = coding.per_action * ACTIONS
     for feature in range(coding.d):
-        basis[feature, place.get(feature % (coding.d // (1 + copies)), 0)] = 1.0
+        original = coding.copied if copies == "one" and feature == base else feature % base
+        basis[feature, place.get(original, 0)] = 1.0
     np.testing.assert_array_equal(basis.sum(axis=0), found.members[:n])
     basis /= np.sqrt(basis.sum(axis=0))
     B, w, theta, _ = found.weights

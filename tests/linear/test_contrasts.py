@@ -18,6 +18,7 @@ LAMBDAS = {
     "A, single-sample": (0.01, 0.1, 1.0),
     "A, two-sample": (0.1, 1.0, 3.0),
     "A, norm alone": (0.1, 1.0, 3.0),
+    "A, two-sample norm": (0.1, 1.0, 3.0),
     "plain, α·d, shrinkage": (0.1, 1.0, 3.0),
     "(θ, A), single-sample": (0.02, 0.2),
 }
@@ -84,6 +85,7 @@ CONTRASTS = [
     ("shrinkage of values at matched step size", "plain, α·d, shrinkage", "plain, α·d"),
     ("beyond the norm penalty", "A, single-sample", "A, norm alone"),
     ("beyond the norm penalty, unbiased", "A, two-sample", "A, norm alone"),
+    ("beyond the norm penalty of two samples", "A, two-sample", "A, two-sample norm"),
     ("what the bias does", "A, single-sample", "A, two-sample"),
     ("full form without the term", "(θ, A), λ = 0", "plain, α·d"),
     ("the term in the full form", "(θ, A), single-sample", "(θ, A), λ = 0"),

@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 
 from gramian.core.errors import UserError
-from gramian.linear.learner import Arm, Learner, initial_transform
+from gramian.linear.learner import ESTIMATORS, Arm, Learner, initial_transform
 from tests.linear.oracle import DenseLearner
 
 LAM = 0.05
 ARMS = [
     Arm(form, estimator, 0.0 if estimator == "none" else LAM, projected)
-    for form, estimator, projected in itertools.product(
-        ("reduced", "full"), ("none", "single", "two-sample", "running", "norm"), (False, True)
-    )
+    for form, estimator, projected in itertools.product(("reduced", "full"), ESTIMATORS, (False, True))
 ] + [Arm("plain"), Arm("plain", "single", LAM)]
 
 
@@ -38,7 +36,7 @@ def test_the_fast_step_equals_the_dense_equations_over_hundreds_of_q_learning_st
     slow = DenseLearner(arm, initial_transform(initialisation, d, np.random.default_rng(3)), alpha=alpha)
     pack = sparse if given == "sparse" else (lambda phi: phi)
     for phi, reward, others, second in transitions(np.random.default_rng(0), steps, d, k):
-        two = second if arm.estimator == "two-sample" else None
+        two = second if arm.two_samples else None
         delta = slow.q_step(phi, reward, others, 0.9, two)
         found = fast.q_step(pack(phi), reward, [pack(o) for o in others], 0.9, None if two is None else pack(two))
         assert found == pytest.approx(delta, abs=1e-10)

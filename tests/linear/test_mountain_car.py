@@ -1,4 +1,5 @@
 import csv
+import json
 
 import numpy as np
 import pytest
@@ -149,6 +150,7 @@ def test_the_default_sweep_is_at_least_the_papers():
         ("reduced", "single"),
         ("reduced", "two-sample"),
         ("reduced", "norm"),
+        ("reduced", "two-sample-norm"),
         ("full", "none"),
         ("full", "single"),
     }
@@ -164,6 +166,30 @@ def test_every_thread_needs_its_own_matrices():
 def test_starting_from_zero_leaves_out_the_projected_arms():
     cases = costly_cases(MountainCar(init="zero"), {0: (0.5, 0.1)})
     assert [case.arm.name for case in cases] == ["reduced running"]
+
+
+def test_one_copied_feature_adds_one_dimension_and_is_active_where_its_original_is(tmp_path):
+    coding = MountainCar().coding("one")
+    assert (coding.d, coding.k) == (487, 2)
+    active = coding.active((-0.5, 0.0), action=2)
+    assert active.tolist() == [coding.copied, int(active[1]), 486]
+    assert coding.active((-0.5, 0.0), action=1).size == 2
+    small_out = small(tmp_path, copies=("one", "all"), costly=False, estimators=("single",))
+    assert mountain_car(small_out) == 0
+    rows = rows_of(tmp_path / "mountain_car_features.csv")
+    assert [(row["copies"], int(row["d"])) for row in rows] == [("one", 97), ("1", 192)]
+    assert (tmp_path / "mountain_car.png").exists()
+
+
+def test_discount_and_exploration_change_the_runs_and_their_defaults_are_no_part_of_the_configuration(tmp_path):
+    stop, trace, case = np.zeros(1, dtype=bool), np.zeros((0, 3)), Case(0, Arm("reduced"), 0.5)
+    runs = [small(tmp_path), small(tmp_path, gamma=0.9), small(tmp_path, epsilon=0.2)]
+    lengths = [simulate(options, case, 0, stop, trace)[0].tolist() for options in runs]
+    assert len(set(map(tuple, lengths))) == 3
+    compute(small(tmp_path, costly=False, estimators=("single",), copies=(0,), runs=1))
+    stored = json.loads((tmp_path / "configuration.json").read_text())
+    assert "gamma" not in stored
+    assert "epsilon" not in stored
 
 
 def test_no_two_settings_share_a_cell():
@@ -208,6 +234,10 @@ def test_projected_runs_take_any_orthogonal_start(tmp_path, init):
         (["--tilings", "0"], "tilings is 0; it must be at least 1"),
         (["--tiles", "0"], "tiles is 0; it must be at least 1"),
         (["--copies", "-1"], "copies is -1; it must be at least 0"),
+        (["--copies", "two"], "two"),
+        (["--copies", "1", "all"], "give at least one, each once"),
+        (["--gamma", "1.5"], "gamma is 1.5; it must lie in [0, 1]"),
+        (["--epsilon", "-0.1"], "epsilon is -0.1; it must lie in [0, 1]"),
         (["--runs", "0"], "runs is 0; it must be at least 1"),
         (["--estimators", "two-sample", "running"], "the arms of O(d²) run at the best setting of 'single'"),
         (["--episodes", "0"], "episodes is 0"),

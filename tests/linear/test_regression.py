@@ -69,7 +69,7 @@ def test_a_block_of_runs_equals_the_dense_equations_run_by_run(arm, d):
             far.append(np.linalg.norm(slow.A.T @ slow.A - np.eye(d)) / np.sqrt(d))
             if n < len(x):
                 phi = x[n, :, b]
-                slow.q_step(phi, best @ phi, [], 0.0, second[n, :, b] if arm.estimator == "two-sample" else None)
+                slow.q_step(phi, best @ phi, [], 0.0, second[n, :, b] if arm.two_samples else None)
         np.testing.assert_allclose(errors[:, b], np.array(curve)[record], atol=1e-10)
         assert areas[b] == pytest.approx(np.mean(curve[:-1]), abs=1e-10)
         if arm.form == "plain":

@@ -12,10 +12,12 @@ from gramian.linear.kernels import (
     NONE,
     PLAIN,
     TWO_SAMPLE,
+    TWO_SAMPLE_NORM,
     Floats,
     Integers,
     Rule,
     Weights,
+    dot_active,
     learn,
     open_class,
     transform,
@@ -94,27 +96,63 @@ def _open_classes(
         for tile in tiles:
             feature = action * coding.per_action + tile
             if place[feature] == 0:
-                open_class(1 + coding.copies, n, members, weights, Y)
+                size = 1 + coding.copies if coding.copied < 0 or feature == coding.copied else 1
+                open_class(size, n, members, weights, Y)
                 place[feature] = n
                 n += 1
     return n
 
 
 @inlined_kernel
-def _active(tiles: Integers, action: int, per_action: int, place: Integers, out: Integers) -> None:
-    """Write the active features of (state, action) into ``out`` [k], or their classes where ``place`` has them."""
-    with_action(tiles, action, per_action, ACTIONS, out)
+def _active(coding: Tiles, tiles: Integers, action: int, place: Integers, out: Integers) -> None:
+    """Write the active features of (state, action) into ``out`` [k], or their classes where ``place`` has them.
+
+    The copy of a single feature is always among them: `_weigh` says whether it is active.
+    """
+    if coding.copied >= 0 and place.size == 0:
+        with_action(tiles, action, coding.per_action, ACTIONS, out[: tiles.size])
+        out[tiles.size] = coding.per_action * ACTIONS
+    else:
+        with_action(tiles, action, coding.per_action, ACTIONS, out)
     if place.size > 0:
         for i in range(out.size):
             out[i] = place[out[i]]
 
 
 @kernel
+def _weigh(coding: Tiles, place: Integers, indices: Integers, values: Floats) -> None:
+    """Set ``values`` [k] of the active features where a single feature is copied; otherwise they are constant."""
+    if coding.copied < 0:
+        return
+    last = indices.size - 1
+    if place.size > 0:
+        for i in range(indices.size):
+            values[i] = math.sqrt(2.0) if indices[i] == place[coding.copied] else 1.0
+    else:
+        values[last] = 0.0
+        for i in range(last):
+            if indices[i] == coding.copied:
+                values[last] = 1.0
+
+
+@inlined_kernel
+def _value(
+    coding: Tiles, w: Floats, tiles: Integers, action: int, place: Integers, indices: Integers, values: Floats
+) -> float:
+    """Return φᵀw of (state, action), for all forms but the full one; ``indices`` [k] is workspace."""
+    if coding.copied < 0:
+        return action_value(w, tiles, action, coding.per_action, ACTIONS, place, values)
+    _active(coding, tiles, action, place, indices)
+    _weigh(coding, place, indices, values)
+    return dot_active(w, indices, values)
+
+
+@kernel
 def _look_ahead(
     weights: Weights,
     n: int,
+    coding: Tiles,
     tiles: Integers,
-    per_action: int,
     place: Integers,
     values: Floats,
     indices: Integers,
@@ -134,7 +172,8 @@ def _look_ahead(
         row, value = at[a], q[a]
         if stale[a]:
             row = 2 * a + ACTIONS - row
-            _active(tiles, a, per_action, place, indices)
+            _active(coding, tiles, a, place, indices)
+            _weigh(coding, place, indices, values)
             transform(weights.A, indices, values, Y[row, :n])
             value = float(np.dot(Y[row, :n], weights.theta[:n]))
         at[ACTIONS + a] = row
@@ -151,10 +190,12 @@ def _enter(theta: Floats, n: int, at: Integers, Y: Floats, q: Floats) -> None:
 
 
 @inlined_kernel
-def _action_values(w: Floats, tiles: Integers, per_action: int, place: Integers, values: Floats, q: Floats) -> None:
+def _action_values(
+    coding: Tiles, w: Floats, tiles: Integers, place: Integers, indices: Integers, values: Floats, q: Floats
+) -> None:
     """Set q [actions] to the value of every action, for the other forms."""
     for a in range(ACTIONS):
-        q[a] = action_value(w, tiles, a, per_action, ACTIONS, place, values)
+        q[a] = _value(coding, w, tiles, a, place, indices, values)
 
 
 @kernel
@@ -166,6 +207,7 @@ def q_learning_run(
     starts: Floats,
     most_steps: int,
     gamma: float,
+    epsilon: float,
     reservoir: Integers,
     vectors: Floats,
     rng: np.random.Generator,
@@ -173,15 +215,15 @@ def q_learning_run(
     trace: Floats,
     stop: NDArray[np.bool_],
 ) -> int:
-    """Run Algorithm 1 with ε = 0 for one episode per entry of ``starts``; return FINISHED, DIVERGED or STOPPED.
+    """Run Algorithm 1 for one episode per entry of ``starts``; return FINISHED, DIVERGED or STOPPED.
 
-    Each step: take the greedy action, observe r = −1 and s'; δ = r + γ max_a Q(s', a) − Q(s, a), where the middle term
-    is missing at the goal; learn; choose the next action with the new values. The ``weights`` stay from episode to
+    Each step: take the ε-greedy action, observe r = −1 and s'; δ = r + γ max_a Q(s', a) − Q(s, a), without the middle
+    term at the goal; learn; choose the next action with the new values. The ``weights`` stay from episode to
     episode. ``lengths`` [episodes] receives the number of steps of each, at most ``most_steps``. A diverged run ends
     there, and its unfinished episodes count ``most_steps``. Setting ``stop[0]`` from another thread ends the run before
     its next episode.
 
-    The second sample of the two-sample estimator is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
+    The second sample of the two-sample estimators is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
     of the (s, a) visited before; the first step has none and goes without the term. ``trace`` [n, 3] receives position,
     velocity and action of the first n steps. ``vectors`` [VECTORS, at least d] is workspace; the plain form needs none.
 
@@ -191,7 +233,7 @@ def q_learning_run(
     form, estimator, projected, _, _, _ = rule
     per_action, tilings, together = coding.per_action, coding.offsets.shape[0], members.size > 0
     A, w, theta, _ = weights
-    k = tilings if together else tilings * (1 + coding.copies)
+    k = tilings if together else tilings + 1 if coding.copied >= 0 else tilings * (1 + coding.copies)
     n = 1 if together else w.size  # features, or classes so far
     # few arrays of few kinds, cut into parts: code that makes arrays takes long to compile
     integers = np.zeros(2 * tilings + 3 * ACTIONS + 2 * k + (per_action * ACTIONS if together else 0), np.int64)
@@ -218,12 +260,14 @@ def q_learning_run(
         corrected = -1  # the action whose y is not a sum of rows
         if form == FULL:
             stale[:] = 1
-            _look_ahead(weights, n, tiles_now, per_action, place, values, scratch, at, stale, Y, q)
+            _look_ahead(weights, n, coding, tiles_now, place, values, scratch, at, stale, Y, q)
             _enter(theta, n, at, Y, q)
         else:
-            _action_values(w, tiles_now, per_action, place, values, q)
+            _action_values(coding, w, tiles_now, place, scratch, values, q)
         for step in range(1, most_steps + 1):
             action = _greedy(q, TIE if together else 0.0, rng)
+            if epsilon > 0.0 and rng.random() < epsilon:
+                action = int(rng.random() * ACTIONS)
             if steps_in_all < trace.shape[0]:
                 trace[steps_in_all, 0], trace[steps_in_all, 1], trace[steps_in_all, 2] = position, velocity, action
             steps_in_all += 1
@@ -241,30 +285,32 @@ def q_learning_run(
                 if form == FULL:
                     for a in range(ACTIONS):
                         stale[a] = not kept or a == corrected
-                    best_next = _look_ahead(weights, n, tiles_next, per_action, place, values, scratch, at, stale, Y, q)
+                    best_next = _look_ahead(weights, n, coding, tiles_next, place, values, scratch, at, stale, Y, q)
                 else:
                     best_next = -np.inf
                     for a in range(ACTIONS):
                         value = q[a]  # w has not changed since then
                         if not kept:
-                            value = action_value(w, tiles_next, a, per_action, ACTIONS, place, values)
+                            value = _value(coding, w, tiles_next, a, place, scratch, values)
                         best_next = max(best_next, value)
             delta = -1.0 + gamma * best_next - q[action]
             if not abs(delta) < VALUE_CAP:
                 return DIVERGED
 
-            _active(tiles_now, action, per_action, place, indices)
+            _active(coding, tiles_now, action, place, indices)
             y = Y[at[action] if form == FULL else 2 * ACTIONS, :n]
-            if reads_y and form != FULL:
-                transform(A, indices, values, y)
-            if estimator == TWO_SAMPLE:
+            if estimator in (TWO_SAMPLE, TWO_SAMPLE_NORM):
                 seen = steps_in_all - 1
                 if seen == 0:
                     other[:n] = 0.0  # so that v = 0
                 else:
-                    drawn = int(rng.random() * min(seen, reservoir.shape[0]))
-                    transform(A, reservoir[drawn], values, other[:n])
+                    drawn = reservoir[int(rng.random() * min(seen, reservoir.shape[0])), :k]
+                    _weigh(coding, place, drawn, values)
+                    transform(A, drawn, values, other[:n])
                 keep_in_reservoir(reservoir, indices, seen, rng)
+            _weigh(coding, place, indices, values)
+            if reads_y and form != FULL:
+                transform(A, indices, values, y)
             learn(rule, weights, indices, values, y, other[:n], delta, members[:n], workspace)
 
             if position >= GOAL:
@@ -272,15 +318,19 @@ def q_learning_run(
                 break
             if form == FULL and not projected:  # only the rows of φ(s, a) changed: correct y(s', a) by the overlap
                 overlap, ahead = shared * (1.0 + coding.copies), Y[at[ACTIONS + action], :n]
+                if coding.copied >= 0:
+                    overlap = float(shared)
+                    for t in range(tilings):
+                        overlap += tiles_now[t] == tiles_next[t] and indices[t] == coding.copied
                 for j in range(n):
                     ahead[j] += overlap * workspace[1, j]
                 corrected = action
             if form == FULL and projected:
                 stale[:] = 1
-                _look_ahead(weights, n, tiles_next, per_action, place, values, scratch, at, stale, Y, q)
+                _look_ahead(weights, n, coding, tiles_next, place, values, scratch, at, stale, Y, q)
             if form == FULL:
                 _enter(theta, n, at, Y, q)
             else:
-                _action_values(w, tiles_next, per_action, place, values, q)
+                _action_values(coding, w, tiles_next, place, scratch, values, q)
             tiles_now, tiles_next = tiles_next, tiles_now
     return FINISHED

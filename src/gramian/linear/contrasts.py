@@ -10,7 +10,7 @@ from gramian.core.statistics import cross_fitted_best, half_bootstrap, halves, m
 from gramian.core.text import plus_minus, text_table, three_digits
 from gramian.linear.kernels import Floats
 from gramian.linear.learner import Arm
-from gramian.linear.mountain_car import EARLY, LATE, Case, Outcome, Results
+from gramian.linear.mountain_car import EARLY, LATE, Case, Copies, Outcome, Results
 
 WITHIN = 1.1
 """A step size does well where the mean steps are at most this many times the best."""
@@ -35,7 +35,7 @@ class Interval:
 class ArmSummary:
     """One arm on one feature set, over its whole range of step sizes."""
 
-    copies: int
+    copies: Copies
     arm: Arm
     label: str
     best_x: float
@@ -58,7 +58,7 @@ class ArmSummary:
 class Contrast:
     """Two sets of settings compared; for costly arms a set has one setting."""
 
-    copies: int
+    copies: Copies
     question: str
     first: str
     second: str
@@ -90,7 +90,7 @@ def label(arm: Arm) -> str:
     if arm.form == "plain":
         return "plain, α·d" if arm.estimator == "none" else "plain, α·d, shrinkage"
     start = {"reduced": "A", "full": "(θ, A)"}[arm.form] + (" projected" if arm.projected else "")
-    words = {"none": "λ = 0", "single": "single-sample", "norm": "norm alone"}
+    words = {"none": "λ = 0", "single": "single-sample", "norm": "norm alone", "two-sample-norm": "two-sample norm"}
     return f"{start}, {words.get(arm.estimator, arm.estimator)}"
 
 
@@ -197,7 +197,12 @@ def _summarise_arm(results: Results, outcomes: list[Outcome], everything: Floats
 
 
 PLAIN, SINGLE, TWO, NORM = ("plain", "none"), ("reduced", "single"), ("reduced", "two-sample"), ("reduced", "norm")
-SHRINKAGE, FULL, FULL_SINGLE = ("plain", "single"), ("full", "none"), ("full", "single")
+TWO_NORM, SHRINKAGE, FULL, FULL_SINGLE = (
+    ("reduced", "two-sample-norm"),
+    ("plain", "single"),
+    ("full", "none"),
+    ("full", "single"),
+)
 QUESTIONS = (
     ("the paper's pairing: same α", SINGLE, None),
     ("of that, step size alone", PLAIN, None),
@@ -207,6 +212,7 @@ QUESTIONS = (
     ("shrinkage of values at matched step size", SHRINKAGE, PLAIN),
     ("beyond the norm penalty", SINGLE, NORM),
     ("beyond the norm penalty, unbiased", TWO, NORM),
+    ("beyond the norm penalty of two samples", TWO, TWO_NORM),
     ("what the bias does", SINGLE, TWO),
     ("full form without the term", FULL, PLAIN),
     ("the term in the full form", FULL_SINGLE, FULL),
@@ -214,7 +220,7 @@ QUESTIONS = (
 """What is asked of the sweep: form and estimator of both sides; None is plain learning at the α of A."""
 
 
-def _contrasts(results: Results, copies: int) -> list[Contrast]:
+def _contrasts(results: Results, copies: Copies) -> list[Contrast]:
     arms = results.arms(copies)
 
     def lambdas(family: tuple[str, str]) -> set[float]:
@@ -239,7 +245,7 @@ def _contrasts(results: Results, copies: int) -> list[Contrast]:
     return found
 
 
-def _costly_contrasts(results: Results, copies: int) -> list[Contrast]:
+def _costly_contrasts(results: Results, copies: Copies) -> list[Contrast]:
     """Compare every costly arm with its counterpart at the same setting and on the same runs, if both were run."""
     found = {o.case: o for o in (*results.swept, *results.costly)}
     contrasts = []
@@ -275,7 +281,7 @@ MEASURES = ("steps", "against_plain", "share_own", "share_against_zero", "share_
 """Intervals of an `ArmSummary`."""
 
 
-def _arm_fields(results: Results, copies: int, arm: Arm, name: str) -> list[Value]:
+def _arm_fields(results: Results, copies: Copies, arm: Arm, name: str) -> list[Value]:
     coding = results.options.coding(copies)
     return [copies, coding.d, coding.k, name, arm.form, arm.estimator, arm.projected, arm.lam]
 
@@ -332,9 +338,10 @@ def write_tables(results: Results, summary: Summary) -> None:
     write_csv(folder / "mountain_car_features.csv", columns, rows)
 
 
-def feature_set_name(copies: int) -> str:
+def feature_set_name(copies: Copies) -> str:
     """What a feature set is called."""
-    return {0: "no copies", 1: "1 copy of every feature"}.get(copies, f"{copies} copies of every feature")
+    names = {"one": "1 copy of one feature", 0: "no copies", 1: "1 copy of every feature"}
+    return names.get(copies, f"{copies} copies of every feature")
 
 
 def _arms_text(results: Results, arms: list[ArmSummary]) -> str:

@@ -22,6 +22,8 @@ class Tiles(NamedTuple):
     per_action: int
     """Features of one action, before copying."""
     copies: int
+    copied: int
+    """The feature that is copied; −1 for all."""
 
 
 @inlined_kernel
@@ -73,7 +75,7 @@ def action_value(
 
 @dataclass(frozen=True)
 class TileCoding:
-    """Tile coding of a box, stacked per action; ``copies`` repeats every feature so many times more.
+    """Tile coding of a box, stacked per action; every feature, or one of them, may be copied.
 
     Parameters
     ----------
@@ -87,6 +89,8 @@ class TileCoding:
         Number of actions; each has its own block of features.
     copies
         0 gives φ, 1 gives [φ, φ], and so on: d grows, the rank of the features over any states does not.
+    copied
+        −1 copies every feature; i copies φ_i alone and once: [φ, φ_i], the paper's example.
 
     Examples
     --------
@@ -105,6 +109,7 @@ class TileCoding:
     tiles: int = 8
     actions: int = 1
     copies: int = 0
+    copied: int = -1
 
     def __post_init__(self) -> None:
         if len(self.low) != len(self.high) or not all(a < b for a, b in zip(self.low, self.high, strict=True)):
@@ -113,6 +118,8 @@ class TileCoding:
             value = getattr(self, name)
             if value < least:
                 raise UserError(f"{name} is {value}; it must be at least {least}")
+        if self.copied >= 0 and not (self.copies == 1 and self.copied < self.per_action * self.actions):
+            raise UserError(f"copied is {self.copied} with {self.copies} copies; one feature of φ has one copy")
 
     @property
     def per_action(self) -> int:
@@ -122,12 +129,13 @@ class TileCoding:
     @property
     def d(self) -> int:
         """Number of features."""
-        return self.per_action * self.actions * (1 + self.copies)
+        features = self.per_action * self.actions
+        return features + 1 if self.copied >= 0 else features * (1 + self.copies)
 
     @property
     def k(self) -> int:
-        """Number of features that are active at a time."""
-        return self.tilings * (1 + self.copies)
+        """Number of features that are active at a time, without the copy of a single feature."""
+        return self.tilings if self.copied >= 0 else self.tilings * (1 + self.copies)
 
     @property
     def arrays(self) -> Tiles:
@@ -136,10 +144,10 @@ class TileCoding:
         displacement = 2 * np.arange(len(self.low)) + 1
         offsets = np.outer(np.arange(self.tilings), displacement) % self.tilings / self.tilings
         scale = np.array([self.tiles / (b - a) for a, b in zip(self.low, self.high, strict=True)])
-        return Tiles(low, high, scale, offsets, self.per_action, self.copies)
+        return Tiles(low, high, scale, offsets, self.per_action, self.copies, self.copied)
 
     def active(self, state: tuple[float, ...], action: int = 0) -> Integers:
-        """Return the indices [k] of the features that are 1 at ``state`` and ``action``; all others are 0."""
+        """Return the indices of the features that are 1 at ``state`` and ``action``; all others are 0."""
         if len(state) != len(self.low) or not np.isfinite(state).all():
             raise UserError(f"state is {state}; it must be {len(self.low)} finite numbers")
         if not 0 <= action < self.actions:
@@ -147,7 +155,7 @@ class TileCoding:
         tiles, out = np.empty(self.tilings, dtype=np.int64), np.empty(self.k, dtype=np.int64)
         active_tiles(self.arrays, np.asarray(state, dtype=float), tiles)
         with_action(tiles, action, self.per_action, self.actions, out)
-        return out
+        return np.append(out, self.d - 1) if self.copied in out else out
 
     def matrix(self, states: Floats, actions: Integers) -> Floats:
         """Φ [n, d]: one row per pair of state [n, dimensions] and action [n]."""

@@ -18,6 +18,7 @@ from gramian.core.statistics import mean_and_error
 from gramian.linear import mountain_car, regression
 from gramian.linear.contrasts import ArmSummary, Interval, Summary, feature_set_name, label
 from gramian.linear.kernels import Floats
+from gramian.linear.mountain_car import Copies
 from gramian.linear.learner import Arm
 
 STYLES: list[dict[str, Any]] = [
@@ -125,7 +126,7 @@ def write_regression_figures(results: regression.Results) -> None:
 # --- Mountain Car
 
 
-CarPanels = dict[int, Axes]
+CarPanels = dict[Copies, Axes]
 
 
 def _car_panels(results: mountain_car.Results, rows: int = 1) -> tuple[Any, list[CarPanels]]:
@@ -152,7 +153,7 @@ def _steps_axes(panels: CarPanels) -> Axes:
     return axes
 
 
-def _curve(axes: Axes, results: mountain_car.Results, copies: int, arm: Arm, style: int, name: str) -> None:
+def _curve(axes: Axes, results: mountain_car.Results, copies: Copies, arm: Arm, style: int, name: str) -> None:
     curve = results.curve(copies, arm)
     error = np.array([mean_and_error(row)[1] for row in curve])
     _line(axes, np.array(results.options.step_sizes), curve.mean(axis=1), error, style, name, markersize=5)
@@ -172,8 +173,15 @@ def _paper_figure(results: mountain_car.Results) -> None:
     _save(figure, _steps_axes(panels), title, results.options.out / "mountain_car.png")
 
 
-FAMILIES = ("A, single-sample", "A, two-sample", "A, norm alone", "plain, α·d, shrinkage", "(θ, A), single-sample")
-AT_THEIR_BEST = ("plain, α·d", *FAMILIES[:4], "(θ, A), λ = 0", FAMILIES[4])
+FAMILIES = (
+    "A, single-sample",
+    "A, two-sample",
+    "A, norm alone",
+    "plain, α·d, shrinkage",
+    "(θ, A), single-sample",
+    "A, two-sample norm",
+)
+AT_THEIR_BEST = ("plain, α·d", *FAMILIES[:4], "(θ, A), λ = 0", *FAMILIES[4:])
 
 
 def _controls_figure(results: mountain_car.Results, summary: Summary) -> None:

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 PLAIN, REDUCED, FULL = 0, 1, 2
-NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM = 0, 1, 2, 3, 4
+NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM, TWO_SAMPLE_NORM = 0, 1, 2, 3, 4, 5
 
 PARALLEL = 1e-14
 """Relative size below which the part of u orthogonal to y is rounding."""
@@ -109,6 +109,7 @@ def direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float, 
     - single: ‖y‖²y − y³, the paper's. Its mean is the gradient of ½Σ_{i<j}E[y_i²y_j²], not of ½Σ_{i<j}(E[y_i y_j])²;
     - two-sample: (y·y')y' − y∘y'∘y', whose mean is the gradient of ½Σ_{i<j}(E[y_i y_j])²;
     - norm: ‖y‖²y, the gradient of ¼‖y‖⁴: a control that shrinks features without regard to correlation;
+    - two-sample norm: (y·y')y', the same control for the two-sample estimator, the gradient of ¼‖E yyᵀ‖_F²;
     - running: S ← (1−β)S + βyyᵀ, then offdiag(S)·y, in O(d²).
     """
     if estimator == RUNNING:
@@ -120,11 +121,11 @@ def direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float, 
                 v[j] += y[i] * row[j]
             v[i] -= y[i] * row[i]
         return float(v.sum())
-    right = other if estimator == TWO_SAMPLE else y
+    right = other if estimator in (TWO_SAMPLE, TWO_SAMPLE_NORM) else y
     product, total = 0.0, 0.0
     for j in range(y.size):
         product += y[j] * right[j]
-    if estimator == NORM:
+    if estimator in (NORM, TWO_SAMPLE_NORM):
         for j in range(y.size):
             v[j] = product * right[j]
             total += v[j]

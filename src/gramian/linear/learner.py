@@ -16,6 +16,7 @@ from gramian.linear.kernels import (
     RUNNING,
     SINGLE,
     TWO_SAMPLE,
+    TWO_SAMPLE_NORM,
     Floats,
     Integers,
     Rule,
@@ -26,7 +27,14 @@ from gramian.linear.kernels import (
 )
 
 FORMS = {"plain": PLAIN, "reduced": REDUCED, "full": FULL}
-ESTIMATORS = {"none": NONE, "single": SINGLE, "two-sample": TWO_SAMPLE, "running": RUNNING, "norm": NORM}
+ESTIMATORS = {
+    "none": NONE,
+    "single": SINGLE,
+    "two-sample": TWO_SAMPLE,
+    "running": RUNNING,
+    "norm": NORM,
+    "two-sample-norm": TWO_SAMPLE_NORM,
+}
 INITIALISATIONS = ("identity", "orthogonal", "zero")
 BETA = 0.01
 
@@ -40,9 +48,9 @@ class Arm:
     form
         ``plain`` (φᵀw), ``reduced`` (φᵀA·1, Eq. 3) or ``full`` (φᵀAθ, Eq. 2).
     estimator
-        Of the decorrelating term: ``none``, ``single`` (the paper's), ``two-sample`` (unbiased), ``running`` (a running
-        second-moment matrix) or ``norm`` (a control that shrinks features without regard to correlation). ``plain``
-        takes ``none`` or ``single``, which then shrinks values.
+        Of the decorrelating term: ``none``, ``single`` (the paper's), ``two-sample`` (unbiased) or ``running`` (a
+        running second-moment matrix). ``norm`` and ``two-sample-norm`` are controls that shrink features without regard
+        to correlation. ``plain`` takes ``none`` or ``single``, which then shrinks values.
     lam
         The coefficient λ of the term.
     projected
@@ -83,6 +91,11 @@ class Arm:
         if self.estimator != "none":
             words.append("shrinkage" if self.form == "plain" else self.estimator)
         return " ".join(words)
+
+    @property
+    def two_samples(self) -> bool:
+        """Whether a step needs a second, independent sample."""
+        return self.estimator.startswith("two-sample")
 
     def alpha(self, transform_alpha: float, d: int) -> float:
         """Step size of this arm that matches ``transform_alpha``, the step size of A, with d features.
@@ -252,8 +265,8 @@ class Learner:
         second: Floats | Sparse | None = None,
     ) -> float:
         """Q-learning: δ = r + γ max over ``next_phis``, one per action in s', − value(φ); none where s' is terminal."""
-        if (second is not None) != (self.arm.estimator == "two-sample"):
-            raise UserError("a second sample goes with the estimator 'two-sample', and with no other")
+        if (second is not None) != self.arm.two_samples:
+            raise UserError("a second sample goes with the estimators 'two-sample' and 'two-sample-norm' alone")
         bootstrap = max((self.value(next_phi) for next_phi in next_phis), default=0.0)
         delta = reward + gamma * bootstrap - self.value(phi)
         indices, values = self._active(phi)

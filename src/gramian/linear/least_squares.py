@@ -20,6 +20,7 @@ from gramian.linear.kernels import (
     RUNNING,
     SINGLE,
     TWO_SAMPLE,
+    TWO_SAMPLE_NORM,
     Floats,
     Integers,
     Rule,
@@ -68,11 +69,11 @@ def _direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float,
             for b in range(runs):
                 v[i, b] -= S[i, i, b] * y[i, b]
         return
-    right = other if estimator == TWO_SAMPLE else y
+    right = other if estimator in (TWO_SAMPLE, TWO_SAMPLE_NORM) else y
     _dot(y, right, product)
     for i in range(d):
         for b in range(runs):
-            own = 0.0 if estimator == NORM else y[i, b] * right[i, b]
+            own = 0.0 if estimator in (NORM, TWO_SAMPLE_NORM) else y[i, b] * right[i, b]
             v[i, b] = (product[b] - own) * right[i, b]
 
 
@@ -232,7 +233,7 @@ def regression_block(
             continue
         if reads_y:
             _contract(A, phi, True, y)
-        if estimator == TWO_SAMPLE:
+        if estimator in (TWO_SAMPLE, TWO_SAMPLE_NORM):
             _contract(A, second[step], True, other)
         if estimator != NONE:
             _direction(estimator, y, other, S, beta, v, work[0])

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,6 @@ from gramian.linear.kernels import Floats, Weights
 from gramian.linear.learner import ESTIMATORS, Arm, check_lambdas, initial_transform
 from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
 
-GAMMA = 1.0
 RESERVOIR = 4096
 """Visited (s, a) that the two-sample estimator draws from: enough to hold every kind of moment of an episode."""
 
@@ -26,6 +26,9 @@ EARLY = LATE = 10
 
 CELL_RUNS = 25
 QUICK = {"runs": 5, "episodes": 20, "most_steps": 1000}
+
+
+Copies = int | Literal["one", "all"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class MountainCar(SweepOptions):
     """Coefficients λ of the other estimators and of shrinkage."""
     full_lambdas: tuple[float, ...] = (1e-3, 1e-2, 1e-1, 1.0)
     """Coefficients λ of the full form (θ, A)."""
-    estimators: tuple[str, ...] = ("single", "two-sample", "norm", "running")
+    estimators: tuple[str, ...] = ("single", "two-sample", "norm", "two-sample-norm", "running")
     """Estimators of the decorrelating term; running costs O(d²) a step and is a costly arm."""
     costly: bool = True
     """Run the arms of O(d²) a step (projected, running), at the best step size and λ of the paper's arm alone."""
@@ -58,15 +61,23 @@ class MountainCar(SweepOptions):
     """Tilings of the tile coding."""
     tiles: int = 8
     """Tiles per dimension of a tiling."""
-    copies: tuple[int, ...] = (0, 1)
-    """Feature sets: how many more times every feature is repeated."""
+    copies: tuple[Copies, ...] = (0, 1)
+    """Feature sets: copies of every feature (all is 1), or one: a copy of one feature, the paper's example."""
+    gamma: float = 1.0
+    """Discount γ."""
+    epsilon: float = 0.0
+    """Share of random actions."""
     quick: bool = False
     """A smaller version: at most 5 runs of 20 episodes of 1,000 steps, fewer step sizes and λ, no costly arms."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.check_positive("episodes", "most_steps", "costly_runs")
+        object.__setattr__(self, "copies", tuple(1 if copies == "all" else copies for copies in self.copies))
         self.check_different("step_sizes", "copies", "estimators")
+        for name in ("gamma", "epsilon"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise UserError(f"{name} is {getattr(self, name):g}; it must lie in [0, 1]")
         for size in self.step_sizes:
             if not 0 < size < math.inf:
                 raise UserError(f"a step size is {size:g}; it must be a number above 0")
@@ -84,9 +95,15 @@ class MountainCar(SweepOptions):
             self.coding(copies)
         self.sort("step_sizes", "lambdas", "control_lambdas", "full_lambdas")
 
-    def coding(self, copies: int) -> TileCoding:
-        """Tile coding of the feature set with so many copies."""
-        return TileCoding(LOW, HIGH, self.tilings, self.tiles, ACTIONS, copies)
+    def coding(self, copies: Copies) -> TileCoding:
+        """Tile coding of the feature set with so many copies.
+
+        The one feature that is copied is that of pushing right at the bottom of the valley, in the first tiling.
+        """
+        if copies != "one":
+            return TileCoding(LOW, HIGH, self.tilings, self.tiles, ACTIONS, int(copies))
+        coding = TileCoding(LOW, HIGH, self.tilings, self.tiles, ACTIONS)
+        return replace(coding, copies=1, copied=int(coding.active((-0.5, 0.0), action=2)[0]))
 
     def quickened(self) -> "MountainCar":
         """Return these options, or their smaller version where ``quick`` is set."""
@@ -107,7 +124,7 @@ class MountainCar(SweepOptions):
 class Case:
     """An arm at a step size x = α·k·d, on the features with so many copies."""
 
-    copies: int
+    copies: Copies
     arm: Arm
     x: float
     same_alpha: bool = False
@@ -126,7 +143,7 @@ def swept_arms(options: MountainCar) -> list[Arm]:
         arms += [Arm("reduced", "single", lam) for lam in options.lambdas]
         arms += [Arm("plain", "single", lam) for lam in options.control_lambdas]
         arms += [Arm("full", "single", lam) for lam in options.full_lambdas]
-    for estimator in ("two-sample", "norm"):
+    for estimator in ("two-sample", "norm", "two-sample-norm"):
         if estimator in options.estimators:
             arms += [Arm("reduced", estimator, lam) for lam in options.control_lambdas]
     return arms
@@ -138,12 +155,12 @@ def swept_cases(options: MountainCar) -> list[Case]:
     return cases + [same_alpha_case(options, c, x) for c in options.copies for x in options.step_sizes]
 
 
-def same_alpha_case(options: MountainCar, copies: int, x: float) -> Case:
+def same_alpha_case(options: MountainCar, copies: Copies, x: float) -> Case:
     """Return plain learning with the very α that A has at x = α·k·d; without the factor d, so at x/d."""
     return Case(copies, Arm("plain"), x / options.coding(copies).d, same_alpha=True)
 
 
-def costly_cases(options: MountainCar, best: dict[int, tuple[float, float]]) -> list[Case]:
+def costly_cases(options: MountainCar, best: dict[Copies, tuple[float, float]]) -> list[Case]:
     """List the O(d²) arms at the step size and λ that ``best`` names for each feature set."""
     arms: list[tuple[str, str, bool]] = [("reduced", "running", False)]
     if options.init != "zero":
@@ -169,7 +186,7 @@ def simulate(
     d, k = coding.d, coding.k
     starts = np.random.default_rng([options.seed, run, 0]).uniform(START_LOW, START_HIGH, options.episodes)
     if arm.projected and options.init == "identity":  # one class of d features, and space for each to have its own
-        n = d // (1 + case.copies) + 1
+        n = coding.per_action * ACTIONS + 1
         members = np.concatenate([[float(d)], np.zeros(n - 1)])
         A, w, theta = np.zeros((n, n)), np.zeros(n), np.zeros(n)
         A[0, 0], w[0], theta[0] = 1.0, math.sqrt(d), math.sqrt(d)
@@ -186,8 +203,9 @@ def simulate(
         members,
         starts,
         options.most_steps,
-        GAMMA,
-        np.zeros((RESERVOIR if arm.estimator == "two-sample" else 1, k), dtype=np.int64),
+        options.gamma,
+        options.epsilon,
+        np.zeros((RESERVOIR if arm.two_samples else 1, k + 1), dtype=np.int64),
         np.zeros((VECTORS, 0 if arm.form == "plain" else n)),
         np.random.default_rng([options.seed, run, 1]),
         lengths,
@@ -258,7 +276,7 @@ def _run(
 class FeatureSet:
     """Size and correlation of the features with so many copies."""
 
-    copies: int
+    copies: Copies
     d: int
     k: int
     uniform: float
@@ -271,7 +289,7 @@ GRID, VISITED = 60, 20_000
 """States per dimension of the uniform grid, and the most visits that are looked at, evenly over the run."""
 
 
-def feature_set(options: MountainCar, copies: int, x: float) -> FeatureSet:
+def feature_set(options: MountainCar, copies: Copies, x: float) -> FeatureSet:
     """Measure the feature set; ``x`` is the step size of the plain learner whose visits count."""
     coding = options.coding(copies)
     axes = [np.linspace(low, high, GRID) for low, high in zip(LOW, HIGH, strict=True)]
@@ -296,7 +314,7 @@ class Results:
     costly: list[Outcome]
     features: list[FeatureSet]
 
-    def outcomes(self, copies: int, arm: Arm, *, same_alpha: bool = False) -> list[Outcome]:
+    def outcomes(self, copies: Copies, arm: Arm, *, same_alpha: bool = False) -> list[Outcome]:
         """What the arm gave at each of the step sizes, or plain learning at the α of A there."""
         found = {o.case: o for o in self.swept}
         sizes = self.options.step_sizes
@@ -304,16 +322,16 @@ class Results:
             return [found[same_alpha_case(self.options, copies, x)] for x in sizes]
         return [found[Case(copies, arm, x)] for x in sizes]
 
-    def curve(self, copies: int, arm: Arm) -> Floats:
+    def curve(self, copies: Copies, arm: Arm) -> Floats:
         """Mean steps of each run at each of the step sizes [step size, run]."""
         return np.stack([o.steps for o in self.outcomes(copies, arm)])
 
-    def arms(self, copies: int) -> list[Arm]:
+    def arms(self, copies: Copies) -> list[Arm]:
         """Arms of the sweep on this feature set, in the order of the tables."""
         return list(dict.fromkeys(o.case.arm for o in self.swept if o.case.copies == copies))
 
 
-def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[int, tuple[float, float]]:
+def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[Copies, tuple[float, float]]:
     """For each feature set the step size and λ with which the paper's arm does best in the second half of its runs.
 
     The costly arms that are run there have the numbers of the first runs: they had no part in the choice.
@@ -327,7 +345,7 @@ def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[int, t
     return found
 
 
-def needed_bytes(options: MountainCar, copies: int) -> int:
+def needed_bytes(options: MountainCar, copies: Copies) -> int:
     """Return the most memory that the feature set with so many copies takes at a time.
 
     Every thread has a run with its A [d, d], and a running arm another matrix; after the runs the correlations need the
@@ -345,7 +363,8 @@ def compute(options: MountainCar) -> Results:
     copies = max(options.copies, key=partial(needed_bytes, options))
     what = f"d = {options.coding(copies).d:,} features"
     check_memory(needed_bytes(options, copies), what, "--tiles, --tilings, --copies or --threads")
-    left_out = ("out", "threads", "quick", "costly")
+    left_out = ["out", "threads", "quick", "costly"]
+    left_out += [name for name, default in (("gamma", 1.0), ("epsilon", 0.0)) if getattr(options, name) == default]
     configuration = {key: value for key, value in asdict(options).items() if key not in left_out}
     cells = Cells(options.out, {"command": "mountain-car", **configuration})
     swept = _run(options, cells, swept_cases(options), options.runs, CELL_RUNS, "mountain-car")
