@@ -183,7 +183,7 @@ def test_one_copied_feature_adds_one_dimension_and_is_active_where_its_original_
 
 def test_discount_and_exploration_change_the_runs_and_their_defaults_are_no_part_of_the_configuration(tmp_path):
     stop, trace, case = np.zeros(1, dtype=bool), np.zeros((0, 3)), Case(0, Arm("reduced"), 0.5)
-    runs = [small(tmp_path), small(tmp_path, gamma=0.9), small(tmp_path, epsilon=0.2)]
+    runs = [small(tmp_path, most_steps=3000, **changed) for changed in ({}, {"gamma": 0.9}, {"epsilon": 0.2})]
     lengths = [simulate(options, case, 0, stop, trace)[0].tolist() for options in runs]
     assert len(set(map(tuple, lengths))) == 3
     compute(small(tmp_path, costly=False, estimators=("single",), copies=(0,), runs=1))

@@ -18,8 +18,8 @@ from gramian.core.statistics import mean_and_error
 from gramian.linear import mountain_car, regression
 from gramian.linear.contrasts import ArmSummary, Interval, Summary, feature_set_name, label
 from gramian.linear.kernels import Floats
-from gramian.linear.mountain_car import Copies
 from gramian.linear.learner import Arm
+from gramian.linear.mountain_car import Copies
 
 STYLES: list[dict[str, Any]] = [
     {"color": "black", "linestyle": "-"},
