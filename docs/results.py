@@ -37,9 +37,8 @@ from gramian.report import reference
 from gramian.report.analysis import Options, analyse
 from gramian.report.control import mixture_words
 from gramian.report.equal_norm import ONLY_SHRINK, Between, interpolated
-from gramian.study.horizon import first_frames
 from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import Study, read_study
+from gramian.study.store import Study, first_frames, read_study
 
 DOCS = Path(__file__).parent
 PAGES = ("results.md", "results-details.md")

@@ -10,9 +10,9 @@ from gramian.core.files import locked
 from gramian.demo import differences, steps
 from gramian.demo.differences import Difference, Experiment, kept, paired
 from gramian.demo.sizes import Sizes
-from gramian.study.attempts import attempts
 from gramian.study.plan import read_plan
 from gramian.study.spec import load_study
+from gramian.study.status import attempts
 from tests.demos import start_demo, tiny_sizes
 from tests.study.studies import environment, events
 

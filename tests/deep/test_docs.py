@@ -10,10 +10,10 @@ import tyro
 
 from gramian.cli import COMMANDS
 from gramian.cli.evaluate import EVALUATION_COLUMNS, EvaluateOptions
+from gramian.cli.study import RunsOptions
 from gramian.cli.train import TrainOptions
 from gramian.core.arms import Kind
 from gramian.deep.training.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
-from gramian.study.listing import RunsOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
 OPTIONS = {"train": TrainOptions, "evaluate": EvaluateOptions, "runs": RunsOptions}

@@ -13,7 +13,7 @@ from gramian.deep.replay.device import bytes_needed
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.memory import learner_bytes
 from gramian.deep.training.trainer import network_spec
-from gramian.study.hardware import Hardware, divide
+from gramian.study.cost import Hardware, divide
 from tests.docs.pages import ROOT
 
 PAGE = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")

@@ -9,7 +9,8 @@ from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
 from gramian.report.reference import dopamine_curve, paper_table, title
 from gramian.report.tables import markdown, score_table, score_text
-from gramian.study.store import Planned, import_csv
+from gramian.study.manifest import Planned
+from gramian.study.store import import_csv
 from tests.report.studies import paper_as_csv, study
 
 FAST = Options(replicates=200)

@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gramian.study.attempts import attempts
-from gramian.study.parts import PART
-from gramian.study.plan import POPULATIONS, make_plan, read_plan, write_plan
+from gramian.study.manifest import PART, POPULATIONS
+from gramian.study.plan import make_plan, read_plan, write_plan
 from gramian.study.spec import parse_study, part_options
+from gramian.study.status import attempts
 from tests.deep.sessions import fingerprint
 
 ARMS = '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "decor"\n[[arms]]\nkind = "gram"\n'
@@ -54,10 +54,10 @@ import contextlib, ctypes, pathlib, subprocess, sys, threading
 
 if "worker" in " ".join(sys.orig_argv):  # ours or Ray's, and none of Ray's other processes
     from gramian.deep.training.trainer import Trainer
-    from gramian.study import work
+    from gramian.study import worker
 
     once = pathlib.Path({once!r})
-    start, step, watched, begin = work._give_memory_back, Trainer.step, work.watched, []
+    start, step, watched, begin = worker._free_memory, Trainer.step, worker.watched, []
 
     @contextlib.contextmanager
     def watched_later(*arguments):
@@ -85,9 +85,9 @@ if "worker" in " ".join(sys.orig_argv):  # ours or Ray's, and none of Ray's othe
         return step(self)
 
     if {agent_steps} is None:
-        work._give_memory_back = starting
+        worker._free_memory = starting
     else:  # however slow the machine is, nothing but the hang lies within the limit
-        Trainer.step, work.watched = stepping, watched_later
+        Trainer.step, worker.watched = stepping, watched_later
 """
 WAITS = {"python": "threading.Event().wait()", "without letting go of the lock": "ctypes.PyDLL(None).pause()"}
 """How to wait for ever: as Python does, and so that no other thread of Python runs either."""

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from gramian.study.attempts import attempts
+from gramian.study.status import attempts
 from tests.study.studies import assert_every_cell_done_exactly_once, fingerprints, start, tiny
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,9 @@ import pytest
 from gramian.cli import main
 from gramian.cli import study as commands
 from gramian.core.cores import cores
-from gramian.study.attempts import attempts, is_locked
-from gramian.study.plan import PLAN, STUDY, read_plan
+from gramian.study.manifest import PLAN, STUDY
+from gramian.study.plan import read_plan
+from gramian.study.status import attempts, is_locked
 from tests.study.studies import (
     assert_every_cell_done_exactly_once,
     environment,
@@ -200,13 +201,13 @@ def test_two_processes_on_one_study_never_do_the_same_population(spec, tmp_path)
 
 def test_a_process_that_was_just_beaten_to_the_plan_takes_the_one_that_is_there(spec, tmp_path, monkeypatch):
     study = tmp_path / "study"
-    bill = commands._print_bill
+    bill = commands._print_cost
 
     def meanwhile(*arguments):
         bill(*arguments)
         planned(study, largest=2)
 
-    monkeypatch.setattr(commands, "_print_bill", meanwhile)
+    monkeypatch.setattr(commands, "_print_cost", meanwhile)
     assert main(["study", "run", spec, "--out", str(study), *QUICK, "--population", "3"]) == 0
     assert len(assert_every_cell_done_exactly_once(study).populations) == 3
     assert sorted(path.name for path in study.iterdir()) == ["plan.json", "populations", "study.toml"]

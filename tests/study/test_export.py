@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,17 +17,14 @@ from gramian.core.files import EXPORT, find_export, locked
 from gramian.report import Options, build
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.tables import read_correlation, read_curves, read_dynamics, read_measures
-from gramian.study import write_export
-from gramian.study.choosing import evaluation_study
-from gramian.study.export import LOCK, STAGED, without_folders
-from gramian.study.heads import REST, read_head
-from gramian.study.horizon import first_frames
-from gramian.study.plan import PLAN, POPULATIONS, STUDY
+from gramian.study.choose import evaluation_study
+from gramian.study.export import LOCK, STAGED, without_folders, write_export
+from gramian.study.manifest import PLAN, POPULATIONS, REST, STUDY, read_manifest, read_planned
 from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import read_planned, read_study, write_import
-from gramian.study.work import perform
+from gramian.study.store import first_frames, read_study, write_import
+from gramian.study.worker import perform
 from tests.study.studies import planned, tiny
-from tests.study.test_choosing import FOLDS, invent, norms, peaked, tuning
+from tests.study.test_choose import FOLDS, invent, norms, peaked, tuning
 from tests.study.test_store import make_run
 
 LOGGED = "[settings]\nmetrics_period_agent_steps = 50\nrepresentation_period_agent_steps = 100\n"
@@ -60,15 +58,18 @@ def exported(trained, tmp_path_factory):
 def assert_same(export, study):
     """Two folders are read as the same study."""
     one, other = read_study(export), read_study(study)
+    if one.runs["run"].to_list() != other.runs["run"].to_list():  # runs outside of the parts come first
+        one, other = (replace(study, runs=study.runs.sort("run")) for study in (one, other))
     for name in ("episodes", "metrics", "held_out"):
-        assert getattr(one, name).equals(getattr(other, name)), name
+        one_log, other_log = (getattr(study, name).sort("run", maintain_order=True) for study in (one, other))
+        assert one_log.equals(other_log), name
         assert getattr(one, name).schema == getattr(other, name).schema
     assert one.runs.drop("folder").equals(other.runs.drop("folder"))
     assert one.runs["folder"].str.replace(str(export), "", literal=True).to_list() == (
         other.runs["folder"].str.replace(str(study), "", literal=True).to_list()
     )
-    assert list(one.settings.items()) == list(other.settings.items())
-    assert list(one.provenance) == list(other.provenance)
+    assert one.settings == other.settings
+    assert one.provenance.keys() == other.provenance.keys()
     assert read_planned(export) == read_planned(study)
 
 
@@ -205,7 +206,7 @@ def test_a_part_may_be_an_export_beside_one_that_is_not(parts, part, tmp_path):
     assert_same(tmp_path / "mixed", parts)
 
 
-def test_runs_outside_of_the_parts_keep_their_order(parts, tmp_path):
+def test_runs_outside_of_the_parts_are_exported_too(parts, tmp_path):
     shutil.copytree(parts, tmp_path / "study")
     for name, seed in (("a", 7), ("z", 8)):
         make_run(tmp_path / "study" / name, game="cartpole", arm="dqn", seed=seed)
@@ -278,25 +279,6 @@ def test_an_export_that_is_damaged_or_newer_is_refused_in_one_line(exported, spo
     assert not (tmp_path / "report").exists()
 
 
-def write_older_head(path, **changes):
-    """The head as earlier versions wrote it: of the files beside the tables no hash, or not even a name."""
-    head = json.loads(path.read_text())
-    path.write_text(
-        json.dumps({key: value for key, value in head.items() if key not in ("beside", "sha256")} | changes)
-    )
-
-
-@pytest.mark.parametrize("changes", [{}, {"beside": [PLAN, STUDY, "populations/p000.attempts.jsonl"]}])
-def test_an_export_of_an_earlier_version_is_read(trained, exported, changes, tmp_path):
-    shutil.copytree(exported, tmp_path / "export")
-    write_older_head(tmp_path / "export" / EXPORT, **changes)
-    assert_same(tmp_path / "export", trained)
-    write_export(tmp_path / "export", tmp_path / "again")
-    for path in exported.rglob("*"):
-        if path.is_file():
-            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(exported)).read_bytes(), path
-
-
 def test_every_file_of_an_export_has_its_hash(trained, exported, parts, tmp_path):
     shutil.copytree(parts, tmp_path / "study")
     shutil.copytree(trained / "analysis", tmp_path / "study" / "analysis")
@@ -305,7 +287,9 @@ def test_every_file_of_an_export_has_its_hash(trained, exported, parts, tmp_path
     write_export(tmp_path / "study", tmp_path / "out")
     for folder in (exported, tmp_path / "out", *COMMITTED):
         heads = [path for name in (EXPORT, REST) for path in folder.rglob(name)]
-        covered = {path.parent / name for path in heads for key in ("files", "beside") for name in read_head(path)[key]}
+        covered = {
+            path.parent / name for path in heads for key in ("files", "beside") for name in read_manifest(path)[key]
+        }
         assert covered | set(heads) == {path for path in folder.rglob("*") if path.is_file()}
 
 
@@ -324,31 +308,15 @@ def missing(folder, name):
     return f"gramian: the export '{folder}' is not whole, missing: {name}; export the study again\n"
 
 
-KNOWN = [*sorted(TABLES), PLAN, STUDY]
-"""Files that an export is known to need, even where its head, written by an earlier version, does not name them."""
-
-
-@pytest.mark.parametrize(
-    ("name", "old"),
-    [
-        *((name, False) for name in (*KNOWN, "populations/p000.attempts.jsonl", "analysis/dynamics.parquet")),
-        *((name, True) for name in KNOWN),
-    ],
-)
-def test_a_file_that_an_export_lacks_is_named_by_report_status_and_match(exported, name, old, tmp_path, capsys):
+@pytest.mark.parametrize("name", [*sorted(TABLES), PLAN, STUDY, "populations/p000.attempts.jsonl"])
+def test_a_file_that_an_export_lacks_is_named_by_report_status_and_match(exported, name, tmp_path, capsys):
     folder = tmp_path / "export"
     shutil.copytree(exported, folder)
-    if old:
-        write_older_head(folder / EXPORT)
     (folder / name).unlink()
-    report = tmp_path / "report"
-    for words in (["report", str(folder), "--out", str(report)], ["status", str(folder)]):
-        assert main(["study", *words]) == 2
+    for words in (["report", "--out", str(tmp_path / "report")], ["status"], ["match", "--arm", "dqn"]):
+        assert main(["study", *words, str(folder)]) == 2
         assert capsys.readouterr().err == missing(folder, name)
-    assert not report.exists()
-    if name != EXPORT:
-        assert main(["study", "match", str(folder), "--arm", "dqn"]) == 2
-        assert capsys.readouterr().err == missing(folder, name)
+    assert not (tmp_path / "report").exists()
 
 
 @pytest.mark.parametrize("name", [EXPORT, PLAN, "runs.parquet"])
@@ -437,7 +405,7 @@ def test_an_export_that_is_killed_can_be_made_again(trained, tmp_path):
     # killed where everything is written and nothing has been moved
     code = (
         "import os, signal, sys; from gramian.study import export\n"
-        "export._same = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "export.write_manifest = lambda *_, **__: os.kill(os.getpid(), signal.SIGTERM)\n"
         "export.write_export(*sys.argv[1:])"
     )
     killed = subprocess.run([sys.executable, "-c", code, str(trained), str(out)], check=False)
@@ -493,7 +461,6 @@ def test_the_same_study_gives_the_same_bytes(trained, exported, tmp_path):
 def test_episodes_are_kept_as_lengths(exported):
     lengths = pl.read_parquet(exported / "episodes.parquet")
     assert lengths.columns == ["at", "length", "return"]
-    assert lengths["length"].dtype in (pl.Int8, pl.Int16)
 
 
 @pytest.mark.parametrize(("name", "frames"), [("minatar", 1_000_000), ("atari", 4_000_000)])

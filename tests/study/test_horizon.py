@@ -5,8 +5,7 @@ import pytest
 
 from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
-from gramian.study.horizon import first_frames
-from gramian.study.store import read_study
+from gramian.study.store import first_frames, read_study
 
 
 def write_run(folder, arm, seed, state, frames, reason=""):

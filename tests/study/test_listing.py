@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from gramian.cli import main
+from gramian.cli.study import exported_runs
 from gramian.deep.runs.listing import list_runs
-from gramian.study import write_export
-from gramian.study.listing import exported_runs
+from gramian.study.export import write_export
 from gramian.study.store import write_import
-from gramian.study.work import perform
+from gramian.study.worker import perform
 from tests.study.studies import planned, tiny
 from tests.study.test_store import make_run
 
@@ -99,6 +99,7 @@ def test_what_was_imported_from_others_is_left_out(studies, tmp_path):
 
 def test_where_there_is_no_polars_the_runs_with_weights_are_listed(studies, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
+    monkeypatch.delitem(sys.modules, "gramian.study.store")
     assert main(["runs", str(studies)]) == 0
     said = capsys.readouterr().out
     assert "an export is read by the package 'polars'; install it" in " ".join(said.split())

@@ -9,10 +9,11 @@ from gramian.core.errors import UserError
 from gramian.core.games import PAPER_TITLES
 from gramian.deep.runs.load import load_run
 from gramian.deep.training.config import population
-from gramian.study.plan import PLAN, check_same, pack, read_plan, write_plan
+from gramian.study.manifest import PLAN, read_planned
+from gramian.study.plan import check_same, pack, read_plan, write_plan
 from gramian.study.spec import load_study, parse_study
-from gramian.study.store import read_planned, read_study
-from gramian.study.work import perform
+from gramian.study.store import read_study
+from gramian.study.worker import perform
 from tests.study.studies import ARMS, plan_of, planned, tiny
 
 

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import pytest
 
-from gramian.study.attempts import attempts
 from gramian.study.plan import read_plan
+from gramian.study.status import attempts
 from tests.study.studies import (
     assert_every_cell_done_exactly_once,
     environment,
@@ -78,7 +78,8 @@ def start_impatient(folder, change, *arguments):
     """Begin ``gramian study`` with a limit that is shorter than it may be."""
     script = folder / "impatient.py"
     script.write_text(
-        f"import sys; from gramian.cli import main; from gramian.study import commands, ray_cluster\n{change}\n"
+        "import sys; from gramian.cli import main; from gramian.cli import study as commands\n"
+        f"from gramian.study import ray_cluster\n{change}\n"
         "sys.exit(main(['study', *sys.argv[1:]]))\n"
     )
     command = [sys.executable, script, *arguments]

@@ -6,11 +6,11 @@ import time
 import pytest
 
 from gramian.core.errors import UserError
-from gramian.study.attempts import attempts, lock
-from gramian.study.hardware import Hardware
+from gramian.study.cost import Hardware
 from gramian.study.local import LocalExecutor, Worker, WorkerDied, worker_environments
-from gramian.study.run import agent_steps, run_study, unfinished
-from gramian.study.work import Outcome, perform
+from gramian.study.run import agent_steps, run_study
+from gramian.study.status import attempts, lock, unfinished
+from gramian.study.worker import Outcome, perform
 from tests.study.studies import assert_every_cell_done_exactly_once, environment, events, planned, tiny
 
 pytestmark = pytest.mark.slow

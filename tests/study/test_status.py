@@ -2,10 +2,9 @@ import pytest
 
 from gramian.cli import main
 from gramian.study import status
-from gramian.study.attempts import lock, record
-from gramian.study.parts import PART
-from gramian.study.status import headline, plain, reasons, survey, watch
-from gramian.study.work import perform, record_failure
+from gramian.study.manifest import PART
+from gramian.study.status import headline, lock, plain, reasons, record, survey, watch
+from gramian.study.worker import perform, record_failure
 from tests.study.studies import planned, tiny
 
 

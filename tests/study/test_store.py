@@ -7,8 +7,8 @@ import pytest
 
 from gramian.core.errors import UserError
 from gramian.core.games import GAMES, game_name
-from gramian.study.parts import in_no_part
-from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_planned, read_study, write_import
+from gramian.study.manifest import in_no_part, read_planned
+from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_study, write_import
 
 HEADER = "frames,environment,episode,raw_return,clipped_return,length_agent_steps,truncated\n"
 
@@ -93,9 +93,13 @@ def test_a_line_that_is_still_being_written_is_left_aside(tmp_path):
 
 
 CUT = [
-    ("episodes.csv", HEADER + "400,0,0,-20.5\n800,0,1,3.0,1.0,100,1\n", "line 2 of .*episodes.csv' has 4 fields"),
+    (
+        "episodes.csv",
+        HEADER + "400,0,0,-20.5\n800,0,1,3.0,1.0,100,1\n",
+        "line 2 of .*episodes.csv' has no number for clipped_return",
+    ),
     ("episodes.csv", HEADER + "400,0,0,-2.0,-1.0,9,0\n800,0,1,3", "line 3 of .*episodes.csv' does not end with a newl"),
-    ("metrics.csv", "frames,q\n100,0.5\n200,\n", "line 3 of .*metrics.csv' has '' for q, which is no number"),
+    ("metrics.csv", "frames,q\n100,0.5\n200,\n", "line 3 of .*metrics.csv' has no number for q"),
     ("representation.csv", "frames,q\n100,0.5\n200", "line 3 of .*representation.csv' does not end with a newline"),
 ]
 
@@ -147,10 +151,8 @@ def test_runs_of_a_real_training_are_read(tmp_path):
     logs.write_config(folder, population, population.runs[0])
     logs.write_status(folder, "done", 20_000)
     log = logs.RunLog(folder)
-    log.episode(
-        frames=12, environment=0, episode=0, raw_return=2.0, clipped_return=2.0, length_agent_steps=12, truncated=False
-    )
-    log.metrics(dict.fromkeys(logs.METRIC_COLUMNS, 1.0))
+    log.add("episodes.csv", dict.fromkeys(logs.EPISODE_COLUMNS, 2.0))
+    log.add("metrics.csv", dict.fromkeys(logs.METRIC_COLUMNS, 1.0))
     log.flush()
     log.close()
     study = read_study(tmp_path)

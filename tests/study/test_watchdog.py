@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gramian.core.errors import UserError
-from gramian.study.attempts import attempts
 from gramian.study.local import LocalExecutor
-from gramian.study.plan import POPULATIONS, to_mapping
+from gramian.study.manifest import POPULATIONS
+from gramian.study.plan import to_mapping
 from gramian.study.run import run_study
-from gramian.study.status import reasons, survey
-from gramian.study.work import perform
+from gramian.study.status import attempts, reasons, survey
+from gramian.study.worker import perform
 from tests.study.studies import (
     assert_every_cell_done_exactly_once,
     environment,
@@ -93,7 +93,7 @@ def test_a_hang_that_stops_every_thread_of_python_is_ended_too(study, tmp_path, 
 
 def test_whoever_gives_signs_of_life_is_left_alone():
     work = (
-        "import time; from gramian.study.watchdog import watched\n"
+        "import time; from gramian.study.worker import watched\n"
         "with watched(3.0, print) as alive:\n"
         "    for _ in range(8): time.sleep(0.5); alive()\n"
         "time.sleep(3.5)\n"

@@ -56,7 +56,7 @@ COMMANDS: dict[str, Command] = {
     "train": Command("train DQN with a penalty on its features", "gramian.cli.train:train_command"),
     "evaluate": Command("let a trained run play", "gramian.cli.analyze:evaluate_command"),
     "bench": Command("measure how fast a population trains here", "gramian.cli.bench:bench_command"),
-    "runs": Command("list the runs in a folder", "gramian.study.listing:runs_command"),
+    "runs": Command("list the runs in a folder", "gramian.cli.study:runs_command"),
     "analyze": Command(
         "measure and compare the features of trained runs",
         "gramian.cli.analyze:analyze_command",

@@ -1,31 +1,32 @@
-"""``gramian study plan``, ``run``, ``status``, ``match`` and ``choose``."""
+"""``gramian study plan``, ``run``, ``status``, ``match`` and ``choose``, and ``gramian runs``."""
 
 import math
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
 from gramian.cli.train import check_torch_threads
 from gramian.core.errors import UserError
-from gramian.core.files import EXPORT, output_folder, plan_paths, replace_text
-from gramian.study.bill import Measured, kind_of, make_bill, run_size, stated
-from gramian.study.choosing import MATCHED, evaluation_study
-from gramian.study.hardware import Hardware, Share, divide
-from gramian.study.heads import check_exports
+from gramian.core.files import EXPORT, files_below, output_folder, plan_paths, replace_text
+from gramian.core.games import find_game
+from gramian.deep.runs.listing import RunSummary, list_runs, table
+from gramian.deep.training.config import settings_from
+from gramian.deep.training.logs import LAST_EPISODES
+from gramian.study.cost import Hardware, Measured, Share, cost_of, divide, kind_of, run_size, stated
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
-from gramian.study.matching import games_of, match
-from gramian.study.parts import PART, cells_text, in_no_part
-from gramian.study.plan import PLAN, Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
+from gramian.study.manifest import PART, PLAN, cells_text, check_exports, in_no_part, read_manifest
+from gramian.study.plan import Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
+from gramian.study.rule import MATCHED
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
-from gramian.study.whole import WholeStudy
 
 SHORTEST_STALL_MIN = 1.0
 """Starting and compiling take some time too."""
@@ -56,7 +57,7 @@ class Placement:
     checkpoint_replay: bool = True
     """Save the replay, so that a resumed run is the one that was never interrupted. Decided with the plan."""
     rate: float = 0.0
-    """Agent steps a second of a population, for the bill; 0 measures it."""
+    """Agent steps a second of a population, for the cost; 0 measures it."""
     measure_s: float = 3.0
     """Seconds to measure the rate of each kind of population."""
     stall_min: float = 30.0
@@ -161,7 +162,7 @@ def plan_command(options: PlanOptions) -> int:
     plan, hardware, share = _plan(options, spec, options.out if made else None)
     executor = _executor(options, hardware, share, plan, retries=0)
     try:
-        _print_bill(options, plan, hardware, share, executor)
+        _print_cost(options, plan, hardware, share, executor)
     finally:
         executor.close()
     if spec.evaluation is not None:
@@ -191,7 +192,7 @@ def run_command(options: RunOptions) -> int:
     before = signal.signal(signal.SIGTERM, _interrupt)  # as a job's time limit sends it: wait for what is being saved
     try:
         if not made:
-            _print_bill(options, plan, hardware, share, executor)
+            _print_cost(options, plan, hardware, share, executor)
             plan = _settle(folder, plan, text, spec)
         undone = run_study(folder, plan, executor, ends)
     except KeyboardInterrupt:
@@ -240,30 +241,28 @@ def match_command(options: MatchOptions) -> int:
     The norm is the mean ‖φ‖ over the last quarter of training, a geometric mean over games and seeds; then in every
     game by itself. Between two κ of the grid it is interpolated, linearly in log κ and log norm.
     """
+    from gramian.study.choose import WholeStudy, games_of, match
+
     study = WholeStudy(options.folder)
-    if study.left:
-        print(f"in no part of the study: {cells_text(study.left)}", file=sys.stderr)
+    if left := in_no_part(options.folder):
+        print(f"in no part of the study: {cells_text(left)}", file=sys.stderr)
     print("mean feature norm: mean over the last quarter of training, geometric mean over runs")
-    _print_matches(study, options.arm, "all games", None)
-    if len(games := games_of(study, options.arm)) > 1:
-        for game in games:
-            _print_matches(study, options.arm, game, [game])
+    games = games_of(study, options.arm)
+    for where, own in [("all games", None), *((game, [game]) for game in games if len(games) > 1)]:
+        norm, matches = match(study, options.arm, own)
+        print(f"{where}: {options.arm} {norm:.4g}")
+        for found in matches:
+            kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
+            nearest = f"nearest {found.nearest_norm:.4g} at kappa {found.nearest_kappa:g}"
+            reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
+            print(f"  {found.penalty:<23} {kappa:<28} {reach}, {nearest}")
     return 0
-
-
-def _print_matches(study: WholeStudy, arm: str, where: str, games: list[str] | None) -> None:
-    """The norm of an arm in some games, and a line for each penalty."""
-    norm, matches = match(study, arm, games)
-    print(f"{where}: {arm} {norm:.4g}")
-    for found in matches:
-        kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
-        nearest = f"nearest {found.nearest_norm:.4g} at kappa {found.nearest_kappa:g}"
-        reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
-        print(f"  {found.penalty:<23} {kappa:<28} {reach}, {nearest}")
 
 
 def choose_command(options: ChooseOptions) -> int:
     """Choose the κ of every penalty, and write the study that judges the choice on the games kept for it."""
+    from gramian.study.choose import evaluation_study
+
     made = evaluation_study(
         options.folders,
         title=options.title,
@@ -278,6 +277,72 @@ def choose_command(options: ChooseOptions) -> int:
     print("\n".join(made.remarks))
     print(f"{cells} cells in {options.out}", file=sys.stderr)
     return 0
+
+
+@dataclass(frozen=True)
+class RunsOptions:
+    """Where to look."""
+
+    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
+    """Every run below it is shown, also of exported studies."""
+
+
+def runs_command(options: RunsOptions) -> int:
+    """List the runs below a folder: how far they are, and the mean raw return of their last 100 games."""
+    runs = sorted([*list_runs(options.folder), *exported_runs(options.folder)], key=lambda run: run.folder)
+    if not runs:
+        raise UserError(f"there is no run below '{options.folder}'; name the folder that was given as --out")
+    print(table(runs, options.folder))
+    print("\nsteps: agent steps; return: mean raw return of the last 100 games")
+    return 0
+
+
+def exported_runs(folder: Path) -> list[RunSummary]:
+    """The runs of all exports below a folder as they stood then; other people's, which are imported, are left out.
+
+    What cannot be read is there too, an export as one run.
+    """
+    found: list[RunSummary] = []
+    for path in files_below(folder, EXPORT):
+        try:
+            found += _exported(path)
+        except UserError as error:
+            found.append(_unreadable(path.parent, str(error)))
+        except ModuleNotFoundError as error:  # where a study was trained there may be no polars
+            found.append(_unreadable(path.parent, f"an export is read by the package {error.name!r}; install it"))
+    return found
+
+
+def _exported(path: Path) -> list[RunSummary]:
+    from gramian.study.store import read_export
+
+    study = read_export(path, read_manifest(path))
+    returns = {run: own["return"].to_list() for (run,), own in study.episodes.group_by("run", maintain_order=True)}
+    found = []
+    for run in study.runs.iter_rows(named=True):
+        if run["run"] not in study.settings:
+            continue
+        steps, own = run["agent_steps"] or 0, returns.get(run["run"], [])
+        last = own[-LAST_EPISODES:]
+        try:
+            frames = steps * _frames_per_agent_step(run["game"], study.settings[run["run"]], path)
+        except UserError as error:
+            found.append(_unreadable(Path(run["folder"]), str(error)))
+            continue
+        mean = sum(last) / len(last) if last else math.nan
+        found.append(
+            RunSummary(Path(run["folder"]), run["state"], steps, frames, len(own), mean, run["reason"], exported=True)
+        )
+    return found
+
+
+def _frames_per_agent_step(game: str, settings: Mapping[str, Any], path: Path) -> int:
+    atari = settings_from(settings, f"'{path}'").environment.atari
+    return atari.frame_skip if find_game(game).kind == "atari" else 1
+
+
+def _unreadable(folder: Path, reason: str) -> RunSummary:
+    return RunSummary(folder, "unreadable", 0, 0, 0, math.nan, reason, exported=True)
 
 
 def _read(options: Placement) -> tuple[str, StudySpec]:
@@ -378,7 +443,7 @@ def _executor(options: Placement, hardware: Hardware, share: Share, plan: Plan, 
     )
 
 
-def _print_bill(options: Placement, plan: Plan, hardware: Hardware, share: Share, executor: Executor) -> None:
+def _print_cost(options: Placement, plan: Plan, hardware: Hardware, share: Share, executor: Executor) -> None:
     if options.rate:
         known, source = stated(options.rate), "at the rate that was given"
     else:
@@ -396,4 +461,4 @@ def _print_bill(options: Placement, plan: Plan, hardware: Hardware, share: Share
             return Measured(**found)
 
         mapping, source = to_mapping(plan), f"measured for {options.measure_s:g} s, logs and checkpoints not counted"
-    print(make_bill(plan, share.at_once, hardware.name, known, source), flush=True)
+    print(cost_of(plan, share.at_once, hardware.name, known, source), flush=True)

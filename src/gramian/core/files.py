@@ -99,6 +99,28 @@ def find_export(folder: Path) -> Path | None:
     return next(above, None) or next(below, None)
 
 
+def file_name(name: object, where: Path | str) -> str:
+    """A name that was read from the file ``where`` and is to name a file: nothing is written elsewhere.
+
+    Raises
+    ------
+    UserError
+        If it is none.
+
+    Examples
+    --------
+    >>> file_name("p000", Path("plan.json"))
+    'p000'
+    >>> file_name("../p000", Path("plan.json"))
+    Traceback (most recent call last):
+    ...
+    gramian.core.errors.UserError: 'plan.json' has the name '../p000', which no file can have; it is damaged
+    """
+    if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise UserError(f"'{where}' has the name {name!r}, which no file can have; it is damaged")
+    return name
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     r"""Give a temporary path to write to; when the block ends well, it takes the place of ``path`` at once.

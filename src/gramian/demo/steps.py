@@ -17,9 +17,11 @@ from gramian.report.scores import Scores
 from gramian.representation.analysis import analyze
 from gramian.representation.tables import Measure, read_measures
 from gramian.study.local import LocalExecutor
-from gramian.study.plan import PLAN, POPULATIONS, Plan, check_same, make_plan, read_plan, write_plan
-from gramian.study.run import run_study, unfinished
+from gramian.study.manifest import PLAN, POPULATIONS
+from gramian.study.plan import Plan, check_same, make_plan, read_plan, write_plan
+from gramian.study.run import run_study
 from gramian.study.spec import parse_study, read_study_text
+from gramian.study.status import unfinished
 from gramian.study.store import read_study
 
 RHO = 0.99

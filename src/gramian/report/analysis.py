@@ -14,8 +14,9 @@ from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.sweep import Sweep, find_sweep
+from gramian.study.manifest import Planned
 from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import Planned, Study
+from gramian.study.store import Study
 
 MOST_IN_A_PANEL = 5
 """Learning curves whose bands can be told apart."""

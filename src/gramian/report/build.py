@@ -21,9 +21,8 @@ from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures
 from gramian.representation.tables import read_dynamics
-from gramian.study.horizon import first_frames
-from gramian.study.parts import cells_text
-from gramian.study.store import IN_NO_PART, read_planned, read_study
+from gramian.study.manifest import IN_NO_PART, cells_text, read_planned
+from gramian.study.store import first_frames, read_study
 
 
 def build(

@@ -3,7 +3,7 @@
 import polars as pl
 
 from gramian.representation.dynamics import GROWTH, growth
-from gramian.study.norms import last_mean
+from gramian.study.rule import last_mean
 from gramian.study.store import CELL_SCHEMA, Study
 
 HELD_OUT = (

@@ -10,7 +10,7 @@ from gramian.report.analysis import Analysis
 from gramian.report.html import table
 from gramian.report.sweep import Matched, Penalty
 from gramian.report.tables import interval_text
-from gramian.study.store import Planned
+from gramian.study.manifest import Planned
 
 
 def kappa_section(analysis: Analysis, planned: Planned, picture: str = "") -> str:

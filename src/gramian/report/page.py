@@ -25,7 +25,8 @@ from gramian.report.section import Section
 from gramian.report.small import feature_pictures, pictures, representation_pictures
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
-from gramian.study.store import Planned, Study
+from gramian.study.manifest import Planned
+from gramian.study.store import Study
 
 MOST_MISSING = 500
 """Unfinished cells that the page lists; the others are in ``scores.csv``."""

@@ -12,7 +12,7 @@ from gramian.core.arms import kind_of
 from gramian.core.statistics import Array, Interval
 from gramian.report.scores import FINISHED, Scores
 from gramian.study import rule
-from gramian.study.norms import last_mean, matched_kappa, mean_norm
+from gramian.study.rule import last_mean, matched_kappa, mean_norm
 from gramian.study.store import Study
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from gramian.core.errors import UserError
 from gramian.deep.training.provenance import own_command
-from gramian.study.hardware import Hardware
-from gramian.study.work import SAVING_S, Outcome, not_stopped
+from gramian.study.cost import Hardware
+from gramian.study.worker import SAVING_S, Outcome, not_stopped
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 WAKE_S = 0.5
@@ -31,12 +31,9 @@ class WorkerDied(Exception):  # noqa: N818 - it names what happened
 
 
 class Worker:
-    """One worker process; it is started when it is first needed, and again after it has died.
+    """One worker process, with some environment variables of its own.
 
-    Parameters
-    ----------
-    environment
-        Environment variables to set beside those of this process.
+    It is started when it is first needed, and again after it has died.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -44,19 +41,11 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
 
     def call(self, function: str, **arguments: Any) -> Any:
-        """Let the process do one of `gramian.study.work.FUNCTIONS`.
-
-        Raises
-        ------
-        UserError
-            If the function raised it.
-        WorkerDied
-            If the process ended.
-        """
+        """Let the process do one of `gramian.study.worker.FUNCTIONS`; raises `WorkerDied` if it ends instead."""
         if self.wait(0.0):
             # A session of its own: Ctrl-C reaches us alone, and we tell the workers.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gramian.study.worker"],
+                [sys.executable, "-c", "import sys; from gramian.study.worker import main; sys.exit(main())"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -76,7 +65,8 @@ class Worker:
         if not line:
             code = process.wait()
             self.wait()
-            raise WorkerDied(_ending(code))
+            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+            raise WorkerDied(how)
         reply = json.loads(line)
         if "complaint" in reply:
             raise UserError(reply["complaint"])
@@ -105,17 +95,14 @@ class Worker:
         """End the process, and those that it has started, at once."""
         if self._process is None or self._process.stdout is None or self._process.stdout.closed:
             return  # `wait` has seen to it, and its number may be another's by now
-        with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody is left of its group
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # its group is empty
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
 def local_hardware(device: str) -> Hardware:
     """What this machine has, as a process of its own finds it: ours would keep a part of the GPU.
 
-    Parameters
-    ----------
-    device
-        ``cpu``, ``cuda`` or ``auto``: CUDA where there is one.
+    ``device`` is ``cpu``, ``cuda`` or ``auto``: CUDA where there is one.
     """
     worker = Worker({})
     try:
@@ -125,15 +112,8 @@ def local_hardware(device: str) -> Hardware:
     finally:
         worker.stop()
         worker.wait()
-    gpus = found["gpus"]
-    return Hardware(
-        device=found["device"],
-        name=found["name"],
-        places=gpus or found["cores"],
-        units=gpus or 1,
-        free_bytes=found["free_bytes"],
-        cores=found["cores"],
-    )
+    gpus = found.pop("gpus")
+    return Hardware(**found, places=gpus or found["cores"], units=gpus or 1)
 
 
 def worker_environments(hardware: Hardware, workers: int, torch_threads: int) -> list[dict[str, str]]:
@@ -157,7 +137,7 @@ class LocalExecutor:
     Parameters
     ----------
     environments
-        One for each worker: the variables that give it its GPU.
+        Environment variables, for each worker.
     retries
         How often a population that failed is taken up again.
     emulator_threads
@@ -213,14 +193,12 @@ class LocalExecutor:
 
         for worker in self._workers[: len(populations)]:
             threading.Thread(target=serve, args=(worker,), daemon=True).start()
-        for _ in populations:
-            while True:
-                try:
-                    outcome = outcomes.get(timeout=WAKE_S)
-                except queue.Empty:
-                    continue
+        known = 0
+        while known < len(populations):
+            with contextlib.suppress(queue.Empty):
+                outcome = outcomes.get(timeout=WAKE_S)
+                known += 1
                 yield outcome
-                break
 
     def stop(self, population: str) -> None:
         """Do no more of a population than to save it; called again later than `SAVING_S`, not even that."""
@@ -265,7 +243,7 @@ class LocalExecutor:
     def close(self) -> None:
         """Stop the workers, after they have saved what they were training.
 
-        A second Ctrl-C does not wait for that, and nobody waits for ever: a worker that hangs saves nothing.
+        A second Ctrl-C does not wait for that, and a worker that hangs is killed after `SAVING_S`.
         """
         self._stopping.set()
         for worker in self._workers:
@@ -285,14 +263,3 @@ def _late(workers: Sequence[Worker], limit_s: float) -> list[Worker]:
     """Wait for the end of workers; gives those that have not ended within the limit."""
     deadline = time.monotonic() + limit_s
     return [worker for worker in workers if not worker.wait(max(0.0, deadline - time.monotonic()))]
-
-
-def _ending(code: int) -> str:
-    """Say how a process ended.
-
-    Examples
-    --------
-    >>> _ending(-9), _ending(1)
-    ('was killed by SIGKILL', 'ended with exit code 1')
-    """
-    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"

@@ -12,16 +12,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
-from gramian.core.files import output_folder, replace_text
+from gramian.core.files import file_name, output_folder, replace_text
+from gramian.core.games import find_game
+from gramian.core.typed import from_table
 from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
-from gramian.study.heads import check_exports
+from gramian.study.manifest import PLAN, STUDY, check_exports
 from gramian.study.spec import StudySpec, part_options
 
 FORMAT = 1
-PLAN = "plan.json"
-STUDY = "study.toml"
-POPULATIONS = "populations"
 
 
 @dataclass(frozen=True)
@@ -165,22 +165,52 @@ def to_mapping(plan: Plan) -> dict[str, Any]:
     }
 
 
-def from_mapping(saved: Mapping[str, Any], where: str) -> Plan:
-    """Undo `to_mapping`."""
-    if saved["format"] != FORMAT:
-        raise UserError(f"{where} has format {saved['format']}, not {FORMAT}; use the version that wrote it")
-    settings = settings_from(saved["settings"], where)
+@dataclass(frozen=True)
+class _RunTable:
+    game: str
+    arm: str
+    seed: int
+    label: str = ""
+
+
+@dataclass(frozen=True)
+class _PopulationTable:
+    id: str
+    runs: tuple[_RunTable, ...]
+
+
+@dataclass(frozen=True)
+class _PlanTable:
+    """The content of ``plan.json``."""
+
+    format: int
+    title: str
+    preset: str
+    device: str
+    torch_threads: int
+    checkpoint_replay: bool
+    populations: tuple[_PopulationTable, ...]
+    settings: dict[str, Any]
+
+
+def from_mapping(saved: Any, where: str) -> Plan:
+    """Undo `to_mapping`; ``where`` names the file in complaints."""
+    if isinstance(saved, Mapping) and saved.get("format") != FORMAT:
+        raise UserError(f"{where} has format {saved.get('format')}, not {FORMAT}; use the version that wrote it")
+    table = from_table(_PlanTable, saved, where)
+    settings = settings_from(table.settings, where)
+    populations = tuple(
+        Population(
+            file_name(entry.id, where.strip("'")),
+            tuple(
+                RunSpec(find_game(run.game), parse_arm(run.arm, settings.kappa), run.seed, label=run.label)
+                for run in entry.runs
+            ),
+        )
+        for entry in table.populations
+    )
     return Plan(
-        title=saved["title"],
-        preset=saved["preset"],
-        settings=settings,
-        device=saved["device"],
-        torch_threads=saved["torch_threads"],
-        checkpoint_replay=saved["checkpoint_replay"],
-        populations=tuple(
-            Population(entry["id"], tuple(RunSpec.from_mapping(run, settings) for run in entry["runs"]))
-            for entry in saved["populations"]
-        ),
+        table.title, table.preset, settings, table.device, table.torch_threads, table.checkpoint_replay, populations
     )
 
 
@@ -195,12 +225,12 @@ def read_plan(folder: Path) -> Plan:
     path = folder / PLAN
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
-        return from_mapping(saved, f"'{path}'")
     except OSError as error:
         check_exports(folder)
         raise UserError(f"'{folder}' holds no study; name the folder that was given as --out") from error
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
         raise UserError(f"'{path}' is damaged ({error}); plan the study anew in another folder") from error
+    return from_mapping(saved, f"'{path}'")
 
 
 def write_plan(folder: Path, plan: Plan, study_text: str) -> None:

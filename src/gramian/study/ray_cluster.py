@@ -16,8 +16,8 @@ from typing import Any
 
 from gramian.core.errors import UserError, WorkFailed
 from gramian.deep.training.provenance import own_command
-from gramian.study.hardware import Hardware
-from gramian.study.work import FUNCTIONS, SAVING_S, Outcome, not_stopped, perform
+from gramian.study.cost import Hardware
+from gramian.study.worker import FUNCTIONS, SAVING_S, Outcome, not_stopped, perform
 
 
 def connect(address: str) -> None:
@@ -203,7 +203,7 @@ def _ask(function: str, arguments: dict[str, Any], **placed: float) -> Any:
 
 
 def _call(function: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """On a node: one of `gramian.study.work.FUNCTIONS`."""
+    """On a node: one of `gramian.study.worker.FUNCTIONS`."""
     try:
         return {"result": FUNCTIONS[function](**arguments)}
     except UserError as error:

@@ -13,8 +13,8 @@
 """
 
 import tomllib
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -22,11 +22,10 @@ from typing import Any
 from gramian.core.arms import Arm, kind_of, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import find_game
+from gramian.core.typed import from_table
 from gramian.deep.training.config import RunSpec, Settings, load_preset, settings_from
 
 _STUDIES = files("gramian") / "studies"
-_ARM_KEYS = ("kind", "kappa", "kappas", "centered", "label", "games")
-_KEYS = ("title", "preset", "frames", "games", "seeds", "arms", "settings", "evaluation")
 
 
 @dataclass(frozen=True)
@@ -35,6 +34,32 @@ class Evaluation:
 
     games: tuple[str, ...]
     seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _ArmTable:
+    """A table of ``[[arms]]``."""
+
+    kind: str
+    kappa: float | None = None
+    kappas: tuple[float, ...] = ()
+    centered: bool | tuple[bool, ...] | None = None
+    label: str = ""
+    games: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _StudyTable:
+    """The file of a study."""
+
+    preset: str
+    games: tuple[str, ...]
+    seeds: tuple[int, ...]
+    arms: tuple[_ArmTable, ...]
+    title: str = ""
+    frames: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+    evaluation: Evaluation | None = None
 
 
 @dataclass(frozen=True)
@@ -213,156 +238,74 @@ def parse_study(text: str, where: str, base: Path | None = None) -> StudySpec:
         For whatever is not right in it, in one line.
     """
     try:
-        values = tomllib.loads(text)
+        table = from_table(_StudyTable, tomllib.loads(text), where)
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{where} is not valid TOML: {error}") from error
-    _known(values, _KEYS, where)
-    preset = _text(_needed(values, "preset", where), f"preset in {where}")
+    preset = table.preset
     own = preset.endswith(".toml") and not Path(preset).is_absolute()
     settings = load_preset(str((base or Path()) / preset) if own else preset)
-    overrides = _table(values.get("settings", {}), f"settings in {where}")
-    if "frames" in values:
+    overrides = table.settings
+    if table.frames is not None:
         if "frames" in overrides:
             raise UserError(f"frames stands twice in {where}, at the top and in [settings]; keep one")
-        overrides = {"frames": values["frames"], **overrides}
+        overrides = {"frames": table.frames, **overrides}
     settings = settings_from(overrides, f"settings of {where}", settings)
 
-    games = _games(values, where)
-    seeds = _seeds(values, where)
-    entries = _list(_needed(values, "arms", where), f"arms in {where}", "a list of tables: write [[arms]]")
-    arms = tuple(arm for entry in entries for arm in _study_arms(entry, settings.kappa, games, where))
+    games, seeds = _games(table.games, where), _seeds(table.seeds, where)
+    arms = tuple(arm for entry in table.arms for arm in _study_arms(entry, settings.kappa, games, where))
     for game in games:
-        own = [arm for arm in arms if game in arm.games]
-        _once([str(arm.arm) for arm in own], "arm", where)
-        _once([arm.label or str(arm.arm) for arm in own], "label", where)
-        if not own:
+        playing = [arm for arm in arms if game in arm.games]
+        _once([str(arm.arm) for arm in playing], "arm", where)
+        _once([arm.label or str(arm.arm) for arm in playing], "label", where)
+        if not playing:
             raise UserError(f"game {game!r} in {where} has no arm; take it out, or add it to the games of an arm")
-    return StudySpec(
-        title=_text(values.get("title", preset), f"title in {where}"),
-        preset=preset,
-        games=games,
-        entries=arms,
-        seeds=seeds,
-        settings=settings,
-        evaluation=_evaluation(values.get("evaluation"), games, seeds, where),
-    )
+    kept = table.evaluation
+    if kept is not None:
+        kept = Evaluation(_games(kept.games, where), _seeds(kept.seeds, where))
+        for what, both in (("game", set(games) & set(kept.games)), ("seed", set(seeds) & set(kept.seeds))):
+            if both:
+                raise UserError(
+                    f"{what} {min(both)!r} is kept for evaluation and stands in {where}; take it out of one"
+                )
+    return StudySpec(table.title or preset, preset, games, arms, seeds, settings, kept)
 
 
-def _study_arms(entry: Any, default_kappa: float, games: tuple[str, ...], where: str) -> list[StudyArm]:
-    """The arms that one ``[[arms]]`` table stands for, with their label and their games."""
-    arms = _arms(entry, default_kappa, where)
-    of_arm = f"of arm {entry['kind']!r} in {where}"
-    label = ""
-    if "label" in entry:
-        label = _text(entry["label"], f"label {of_arm}")
-        if len(arms) > 1:
-            raise UserError(f"label {of_arm} is {label!r} and stands for {len(arms)} arms; give it one kappa")
-        if kind_of(label) != arms[0].kind:
-            raise UserError(
-                f"label {of_arm} is {label!r}; it must begin with {arms[0].kind!r}, as '{arms[0].kind} (mine)'"
-            )
-    only = games
-    if "games" in entry:
-        only = _games(entry, f"arm {entry['kind']!r} of {where}")
-        if strange := [game for game in only if game not in games]:
-            raise unknown(f"game {of_arm}:", strange[0], games)
-    return [StudyArm(arm, label, only) for arm in arms]
+def _study_arms(entry: _ArmTable, default_kappa: float, games: tuple[str, ...], where: str) -> list[StudyArm]:
+    """The arms that one ``[[arms]]`` table stands for, its κs × its centrings, with their label and their games."""
+    of_arm = f"of arm {entry.kind!r} in {where}"
+    if entry.kappa is not None and entry.kappas:
+        raise UserError(f"arm {entry.kind!r} in {where} has both kappa and kappas; keep one")
+    arm = parse_arm(entry.kind, default_kappa)
+    kappas = entry.kappas or (arm.kappa if entry.kappa is None else entry.kappa,)
+    given = arm.centered if entry.centered is None else entry.centered
+    centrings = given if isinstance(given, tuple) else (given,)
+    if entry.centered is not None and not arm.centered:
+        raise UserError(f"arm {entry.kind!r} has no centring; leave 'centered' away in {where}")
+    arms = [replace(arm, kappa=kappa, centered=centered) for centered in centrings for kappa in kappas]
+    if entry.label and len(arms) > 1:
+        raise UserError(f"label {of_arm} is {entry.label!r} and stands for {len(arms)} arms; give it one kappa")
+    if entry.label and kind_of(entry.label) != arm.kind:
+        raise UserError(f"label {of_arm} is {entry.label!r}; it must begin with {arm.kind!r}, as '{arm.kind} (mine)'")
+    only = _games(entry.games, f"arm {entry.kind!r} of {where}") or games
+    if strange := [game for game in only if game not in games]:
+        raise unknown(f"game {of_arm}:", strange[0], games)
+    return [StudyArm(arm, entry.label, only) for arm in arms]
 
 
-def _arms(entry: Any, default_kappa: float, where: str) -> list[Arm]:
-    """The arms that one ``[[arms]]`` table stands for: its κs × its centrings."""
-    table = _table(entry, f"arms in {where}")
-    _known(table, _ARM_KEYS, f"arms of {where}")
-    kind = _text(_needed(table, "kind", f"arms of {where}"), f"kind in arms of {where}")
-    if "kappa" in table and "kappas" in table:
-        raise UserError(f"arm {kind!r} in {where} has both kappa and kappas; keep one")
-    arm = parse_arm(kind, default_kappa)
-    of_arm = f"of arm {kind!r} in {where}"
-    kappas = [arm.kappa]
-    if "kappa" in table:
-        kappas = [_number(table["kappa"], f"kappa {of_arm}")]
-    elif "kappas" in table:
-        kappas = [
-            _number(kappa, f"a kappa {of_arm}")
-            for kappa in _list(table["kappas"], f"kappas {of_arm}", "a list of numbers")
-        ]
-    centrings = [arm.centered]
-    if "centered" in table:
-        if not arm.centered:
-            raise UserError(f"arm {kind!r} has no centring; leave 'centered' away in {where}")
-        given = table["centered"]
-        centrings = list(given) if isinstance(given, list) and given else [given]
-        if not all(isinstance(centered, bool) for centered in centrings):
-            raise UserError(f"centered {of_arm} is {given!r}; it must be true, false or a list of them")
-    return [replace(arm, kappa=kappa, centered=centered) for centered in centrings for kappa in kappas]
-
-
-def _games(values: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    given = _list(_needed(values, "games", where), f"games in {where}", "a list of names")
-    games = tuple(find_game(_text(game, f"a game in {where}")).name for game in given)
+def _games(names: Sequence[str], where: str) -> tuple[str, ...]:
+    games = tuple(find_game(name).name for name in names)
     _once(games, "game", where)
     return games
 
 
-def _seeds(values: Mapping[str, Any], where: str) -> tuple[int, ...]:
-    given = _list(_needed(values, "seeds", where), f"seeds in {where}", "a list of whole numbers")
-    for seed in given:
-        if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
-            raise UserError(f"a seed in {where} is {seed!r}; it must be a whole number, 0 or more")
-    _once(given, "seed", where)
-    return tuple(given)
-
-
-def _evaluation(given: Any, games: Collection[str], seeds: Collection[int], where: str) -> Evaluation | None:
-    if given is None:
-        return None
-    of = f"evaluation of {where}"
-    table = _table(given, of)
-    _known(table, [entry.name for entry in fields(Evaluation)], of)
-    kept = Evaluation(_games(table, of), _seeds(table, of))
-    for what, both in (("game", set(games) & set(kept.games)), ("seed", set(seeds) & set(kept.seeds))):
-        if both:
-            raise UserError(f"{what} {min(both)!r} is kept for evaluation and stands in {where}; take it out of one")
-    return kept
-
-
-def _known(table: Mapping[str, Any], names: Sequence[str], where: str) -> None:
-    for key in table:
-        if key not in names:
-            raise unknown(f"key in {where}:", key, names)
-
-
-def _needed(table: Mapping[str, Any], key: str, where: str) -> Any:
-    if key not in table:
-        raise UserError(f"{key} is missing in {where}")
-    return table[key]
+def _seeds(seeds: tuple[int, ...], where: str) -> tuple[int, ...]:
+    for seed in seeds:
+        if not 0 <= seed < 2**63:
+            raise UserError(f"a seed in {where} is {seed}; it must be a whole number from 0 to 2^63 - 1")
+    _once(seeds, "seed", where)
+    return seeds
 
 
 def _once(names: Sequence[object], what: str, where: str) -> None:
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise UserError(f"{what} {twice[0]!r} stands twice in {where}; name it once")
-
-
-def _checked(holds: Callable[[Any], bool], right: str) -> Callable[[Any, str], Any]:
-    def check(value: Any, where: str) -> Any:
-        if not holds(value):
-            raise UserError(f"{where} is {value!r}; it must be {right}")
-        return value
-
-    return check
-
-
-_text = _checked(lambda value: isinstance(value, str) and value != "", "a text")
-_table = _checked(lambda value: isinstance(value, dict), "a table")
-
-
-def _number(value: Any, where: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise UserError(f"{where} is {value!r}; it must be a number")
-    return float(value)
-
-
-def _list(value: Any, where: str, right: str) -> list[Any]:
-    if not isinstance(value, list) or not value:
-        raise UserError(f"{where} is {value!r}; it must be {right}, at least one")
-    return value

@@ -1,29 +1,158 @@
-"""How a study stands, from its folder alone."""
+"""How a study stands: which process works on a population, what came of it, and how far its runs are.
 
+``populations/<id>.lock`` is held with ``flock``: the kernel releases it when its holder dies. On a network file system
+that needs NFS 4, or a mount with ``flock`` (Lustre). ``populations/<id>.attempts.jsonl`` gets a line when a process
+takes the population up (``started``) and one for what came of it: ``finished`` (once at most), ``interrupted`` or
+``failed``.
+"""
+
+import fcntl
+import json
 import os
+import socket
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from gramian.study.attempts import attempts, is_locked
-from gramian.study.logs import ExportLogs, FolderLogs, open_logs
-from gramian.study.parts import Cell, cells_text
+from gramian.core.files import EXPORT
+from gramian.study.manifest import POPULATIONS, SETTLED, Cell, cells_text, read_manifest
 from gramian.study.plan import Plan, Population
-from gramian.study.states import SETTLED
-from gramian.study.work import UNREADABLE
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+Event = Literal["started", "finished", "interrupted", "failed"]
+State = tuple[str, int, str]
+"""State, agent steps and reason of a run."""
+
 STATES = ("failed", "running", "stopped", "waiting", "diverged", "done")
-"""``stopped``: begun, and nobody is at work on it. ``diverged``: came to its end with numbers that are not finite."""
+"""``stopped``: begun, and no process is at work on it. ``diverged``: ended with numbers that are not finite."""
+UNREADABLE = "its status.json cannot be read; the same command goes on from the checkpoint and writes it anew"
 REFRESH_S = 2.0
 HEADINGS = ("population", "games", "runs", "state", "done", "tries", "at work")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A line of the log of attempts."""
+
+    event: Event
+    host: str
+    pid: int
+    time: str
+    reason: str = ""
+
+
+@contextmanager
+def lock(study: Path, population: str) -> Iterator[bool]:
+    """Hold the lock of a population; gives False, at once, where another process holds it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> study = Path(tempfile.mkdtemp())
+    >>> with lock(study, "p000") as first, lock(study, "p000") as second:
+    ...     first, second
+    (True, False)
+    """
+    path = study / POPULATIONS / f"{population}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("ab") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True  # closing the file releases the lock
+
+
+def is_locked(study: Path, population: str) -> bool:
+    """Whether a process is at work on a population."""
+    try:
+        with (study / POPULATIONS / f"{population}.lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
+
+
+def record(study: Path, population: str, event: Event, reason: str = "") -> None:
+    """Add a line to the log of attempts; only the holder of the lock does so.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> study = Path(tempfile.mkdtemp())
+    >>> with lock(study, "p000"):
+    ...     record(study, "p000", "failed", "no space left on device")
+    >>> [(attempt.event, attempt.reason) for attempt in attempts(study, "p000")]
+    [('failed', 'no space left on device')]
+    """
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    line = {"event": event, "host": socket.gethostname(), "pid": os.getpid(), "time": now, "reason": reason}
+    with _attempts_path(study, population).open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # the writer before was killed in the middle of its line
+                file.write(b"\n")
+        file.write(json.dumps(line).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def attempts(study: Path, population: str) -> list[Attempt]:
+    """All lines of the log; one that is no attempt, for it was cut short, is left out."""
+    try:
+        lines = _attempts_path(study, population).read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    found = []
+    for line in lines:
+        with suppress(ValueError, TypeError):
+            found.append(Attempt(**json.loads(line)))
+    return found
+
+
+def _attempts_path(study: Path, population: str) -> Path:
+    return study / POPULATIONS / f"{population}.attempts.jsonl"
+
+
+def run_state(study: Path, population: Population, run: str) -> State:
+    """State, agent steps and reason of a run, from its folder.
+
+    ``waiting`` where it has not begun; ``unknown`` where the file is damaged, so that its population is taken up again
+    and goes on from its checkpoint.
+    """
+    try:
+        status = json.loads((study / POPULATIONS / population.id / run / "status.json").read_text(encoding="utf-8"))
+        return str(status["state"]), int(status["agent_steps"]), str(status["reason"])
+    except (FileNotFoundError, NotADirectoryError):
+        return "waiting", 0, ""
+    except (OSError, ValueError, KeyError, TypeError):
+        return "unknown", 0, UNREADABLE
+
+
+def is_finished(study: Path, population: Population) -> bool:
+    """Whether all runs of a population have come to their end."""
+    return all(run_state(study, population, run.name)[0] in SETTLED for run in population.runs)
+
+
+def unfinished(study: Path, plan: Plan) -> list[str]:
+    """Populations that are not recorded as finished, or whose folders do not say so, in the plan's order."""
+    return [
+        population.id
+        for population in plan.populations
+        if all(attempt.event != "finished" for attempt in attempts(study, population.id))
+        or not is_finished(study, population)
+    ]
 
 
 @dataclass(frozen=True)
@@ -63,14 +192,31 @@ class PopulationStatus:
 
 
 def survey(study: Path, plan: Plan) -> list[PopulationStatus]:
-    """How each population of a study stands."""
-    logs = open_logs(study)
-    return [_survey(study, plan, population, logs) for population in plan.populations]
+    """How each population of a study stands, in its folder or in that of its export."""
+    exported = _exported_states(study) if (study / EXPORT).exists() else None
+    return [_survey(study, plan, population, exported) for population in plan.populations]
 
 
-def _survey(study: Path, plan: Plan, population: Population, logs: FolderLogs | ExportLogs) -> PopulationStatus:
+def _exported_states(study: Path) -> dict[str, State]:
+    """States of the runs of an export, by their folders; one without a status is planned, so waiting."""
+    from gramian.study.store import read_export
+
+    runs = read_export(study / EXPORT, read_manifest(study / EXPORT)).runs
+    return {
+        folder: ("unknown", 0, UNREADABLE) if steps is None else (state, steps, reason)
+        for folder, state, steps, reason in runs.select("folder", "state", "agent_steps", "reason").iter_rows()
+        if state != "planned"
+    }
+
+
+def _survey(study: Path, plan: Plan, population: Population, exported: Mapping[str, State] | None) -> PopulationStatus:
+    def state_of(run: str) -> State:
+        if exported is None:
+            return run_state(study, population, run)
+        return exported.get(f"{study}/{POPULATIONS}/{population.id}/{run}", ("waiting", 0, ""))
+
     past = attempts(study, population.id)
-    found = [(run.name, *logs.state(population, run.name)) for run in population.runs]
+    found = [(run.name, *state_of(run.name)) for run in population.runs]
     finished = all(state in SETTLED for _, state, _, _ in found)
     at_work = bool(past) and not finished and is_locked(study, population.id)
     failed = past[-1].reason if past and past[-1].event == "failed" and not at_work else None
@@ -99,11 +245,9 @@ def survey_parts(plans: Mapping[Path, Plan]) -> list[PopulationStatus]:
 
     A population that has not come to its end is left out where all of its runs have, in other parts.
     """
-    if len(plans) == 1:
-        return [status for folder, plan in plans.items() for status in survey(folder, plan)]
     root = Path(os.path.commonpath(plans))
     statuses = [
-        replace(status, part=folder.relative_to(root).as_posix())
+        replace(status, part=folder.relative_to(root).as_posix() if len(plans) > 1 else "")
         for folder, plan in plans.items()
         for status in survey(folder, plan)
     ]
@@ -122,7 +266,7 @@ def headline(title: str, statuses: list[PopulationStatus], left: Sequence[Cell] 
     share = sum(status.share * len(status.cells) for status in statuses) / cells
     states = [f"{counts[state]:,} {state}" for state in reversed(STATES) if counts[state]]
     if left:
-        states.append(f"{len(left):,} in no part: {cells_text(list(left))}")
+        states.append(f"{len(left):,} in no part: {cells_text(left)}")
     return f"{title}: {cells:,} cells, {share:.0%} of the steps; " + ", ".join(states)
 
 
@@ -165,7 +309,7 @@ def watch(plans: Mapping[Path, Plan], *, once: bool, left: Sequence[Cell] = ()) 
     from rich.live import Live
 
     console = Console()
-    # Ctrl-C ends the looking and nothing else.
+    # Ctrl-C ends the display and nothing else.
     with (
         suppress(KeyboardInterrupt),
         Live(_table(title, statuses, console.height, left), console=console, auto_refresh=False) as live,
@@ -198,12 +342,5 @@ def _table(title: str, statuses: list[PopulationStatus], height: int, left: Sequ
 def _row(status: PopulationStatus) -> tuple[str, ...]:
     games = status.population.games
     shown = games[0] if len(games) == 1 else f"{games[0]} and {len(games) - 1} more"
-    return (
-        status.id,
-        shown,
-        str(len(status.cells)),
-        status.state,
-        f"{status.share:.0%}",
-        str(status.tries),
-        status.holder,
-    )
+    runs, share = str(len(status.cells)), f"{status.share:.0%}"
+    return status.id, shown, runs, status.state, share, str(status.tries), status.holder

@@ -2,27 +2,23 @@
 
 import math
 import tomllib
-import types
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Self
 
 import tyro
 
 from gramian.core.arms import Arm, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Game, Kind, find_game
+from gramian.core.typed import from_table
 from gramian.deep.agent.losses import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
 _POSITIVE = (
     "frames",
     "n_step",
@@ -332,40 +328,12 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
     >>> settings_from({"n_step": 3, "environment": {"atari": {"noop_max": 30}}}, "an example").n_step
     3
     """
-    return _updated(base or Settings(), values, where)
+    return from_table(Settings, values, where, base or Settings())
 
 
 def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:
     """The content of a run's ``config.toml``: everything that is needed to make it again."""
     return {**run.to_mapping(), "preset": config.preset, "settings": asdict(config.settings)}
-
-
-def _updated(base: T, values: Mapping[str, Any], where: str) -> T:
-    hints = get_type_hints(type(base))
-    names = [entry.name for entry in fields(base)]
-    changes: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in names:
-            raise unknown(f"key in {where}:", key, names)
-        changes[key] = _typed(getattr(base, key), value, hints[key], f"{key} in {where}")
-    return replace(base, **changes)
-
-
-def _typed(current: Any, value: Any, hint: Any, where: str) -> Any:
-    if is_dataclass(current) and not isinstance(current, type):
-        if not isinstance(value, Mapping):
-            raise UserError(f"{where} is {value!r}; it must be a table")
-        return _updated(current, value, where)
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise unknown(f"{where}:", str(value), get_args(hint))
-        return value
-    accepted = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-    if float in accepted and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(value, accepted) or (isinstance(value, bool) and bool not in accepted):
-        raise UserError(f"{where} is {value!r}; it must be of type {hint.__name__}")
-    return value
 
 
 def _require_finite(name: str, value: float) -> None:

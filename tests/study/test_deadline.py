@@ -1,6 +1,8 @@
 import pytest
 
-from gramian.study.allotment import WINDOW_S, Allotment
+from gramian.study.run import STRETCH_S, Deadline
+
+WINDOW_S = 4 * STRETCH_S
 
 LOOK_S = 5.0
 
@@ -11,7 +13,7 @@ class Race:
     def __init__(self, wanted, ends):
         self.wanted, self.now, self.told = wanted, 0.0, []
         self.done = dict.fromkeys(wanted, 0.0)
-        self.allotment = Allotment(wanted, ends, self.told.append, lambda: self.now)
+        self.allotment = Deadline(wanted, ends, self.told.append, lambda: self.now)
         self.allotment.look(self.done)
 
     def run(self, seconds, rate):

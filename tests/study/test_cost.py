@@ -2,11 +2,21 @@ import pytest
 
 from gramian.core.errors import UserError
 from gramian.deep.training.session import train
-from gramian.study.bill import Measured, make_bill, makespan, run_size, stated
-from gramian.study.hardware import PROCESS_BYTES, USED_SHARE, Hardware, Share, divide
+from gramian.study.cost import (
+    PROCESS_BYTES,
+    USED_SHARE,
+    Hardware,
+    Measured,
+    Share,
+    cost_of,
+    divide,
+    makespan,
+    run_size,
+    stated,
+)
 from gramian.study.plan import to_mapping
 from gramian.study.spec import load_study, parse_study
-from gramian.study.work import measure
+from gramian.study.worker import measure
 from tests.study.studies import plan_of, tiny
 
 RUN_BYTES = 7_100_000_000
@@ -14,7 +24,7 @@ H200 = Hardware("cuda", "H200", places=1, units=1, free_bytes=149 * 10**9, cores
 
 
 def billed(spec, at_once=1, rate=1000.0, **choices):
-    return make_bill(plan_of(spec, at_once=at_once, **choices), at_once, "CPU", stated(rate), "given")
+    return cost_of(plan_of(spec, at_once=at_once, **choices), at_once, "CPU", stated(rate), "given")
 
 
 def test_the_papers_bill_is_its_agent_steps_over_the_rate():
@@ -67,7 +77,7 @@ def test_a_rate_is_measured_for_each_kind_and_size_of_population_once():
         asked.append((population.games[0], len(population.runs)))
         return Measured(1.0, 1.0)
 
-    make_bill(plan_of(load_study("paper"), largest=19), 1, "CPU", known, "")
+    cost_of(plan_of(load_study("paper"), largest=19), 1, "CPU", known, "")
     assert asked == [("alien", 18), ("zaxxon", 9)]
 
 

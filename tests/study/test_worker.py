@@ -6,12 +6,22 @@ import signal
 import pytest
 
 from gramian.deep.training.trainer import Trainer
-from gramian.study import work
-from gramian.study.attempts import attempts, is_locked, lock, record
-from gramian.study.plan import POPULATIONS, read_plan
-from gramian.study.run import unfinished
-from gramian.study.status import reasons, survey
-from gramian.study.work import UNREADABLE, is_finished, perform, record_failure, run_state
+from gramian.study import worker
+from gramian.study.manifest import POPULATIONS
+from gramian.study.plan import read_plan
+from gramian.study.status import (
+    UNREADABLE,
+    attempts,
+    is_finished,
+    is_locked,
+    lock,
+    reasons,
+    record,
+    run_state,
+    survey,
+    unfinished,
+)
+from gramian.study.worker import perform, record_failure
 from tests.deep.sessions import fingerprint
 from tests.deep.test_session import stop_at
 from tests.study.studies import assert_every_cell_done_exactly_once, events, fingerprints, planned
@@ -99,7 +109,7 @@ def test_a_process_that_dies_between_its_last_step_and_its_record_leaves_nothing
         record(folder, population, event, reason)
 
     with monkeypatch.context() as patched:
-        patched.setattr(work, "record", dying)
+        patched.setattr(worker, "record", dying)
         with pytest.raises(Died):
             perform(str(study), "p000", 1)
     assert perform(str(study), "p000", 1)["state"] == "done"

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from gramian.cli import main
 from gramian.core.errors import UserError
-from gramian.study.matching import feature_norms, match, matched_kappa
-from gramian.study.plan import POPULATIONS
-from gramian.study.whole import WholeStudy
-from gramian.study.work import perform
+from gramian.study.choose import WholeStudy, match, matched_kappa
+from gramian.study.manifest import POPULATIONS
+from gramian.study.worker import perform
 from tests.study.studies import planned, planned_part, tiny
 
 GRID = '[[arms]]\nkind = "gram"\nkappa = 1\n[[arms]]\nkind = "l2"\nkappas = [0.01, 0.1, 1]\n'
@@ -32,6 +31,8 @@ def invented(study, plan, norm):
             folder = study / POPULATIONS / population.id / run.name
             folder.mkdir(parents=True)
             (folder / "status.json").write_text('{"state": "done", "agent_steps": 300, "reason": ""}')
+            config = f'game = "{run.game.name}"\narm = "{run.arm}"\nseed = {run.seed}\n'
+            (folder / "config.toml").write_text(config)
             rows = ["100.0"] * 3 + [repr(norm(run))]  # only the last quarter counts
             (folder / "metrics.csv").write_text("frames,feature_norm\n" + "".join(f"1,{row}\n" for row in rows))
 
@@ -49,7 +50,7 @@ def test_arms_are_matched_by_the_geometric_mean_over_runs_of_their_last_norms(tm
 def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
     planned(tmp_path / "study", tiny(arms=GRID))
     perform(str(tmp_path / "study"), "p000", 1)
-    assert [str(arm) for arm in feature_norms(WholeStudy(tmp_path / "study"))] == ["gram:1.0"]
+    assert [str(arm) for arm in WholeStudy(tmp_path / "study").feature_norms()] == ["gram:1.0"]
     with pytest.raises(UserError, match=r"has runs in .* that are not done; finish them first"):
         match(WholeStudy(tmp_path / "study"), "l2:1")
     with pytest.raises(UserError, match=r"unknown arm of this study 'gram:2.0'; did you mean 'gram:1.0'"):
@@ -72,7 +73,7 @@ def test_of_an_arm_that_the_study_lacks_that_of_the_nearest_kappa_is_named(arm, 
         '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "gram"\nkappas = [0.1, 10.24]\n'
         '[[arms]]\nkind = "gram"\nkappa = 1\ncentered = false\n[[arms]]\nkind = "l2"\nkappa = 3\n'
     )
-    planned(tmp_path, tiny(arms=grid))
+    invented(tmp_path, planned(tmp_path, tiny(arms=grid)), lambda _: 1.0)
     assert main(["study", "match", str(tmp_path), "--arm", arm]) == 2
     assert capsys.readouterr().err == f"gramian: unknown arm of this study {advice}\n"
 
@@ -134,7 +135,7 @@ def test_a_run_that_was_made_again_in_another_part_is_that_of_the_other(tmp_path
     for status in first.glob(f"{POPULATIONS}/*/*-s1/status.json"):
         status.write_text('{"state": "interrupted", "agent_steps": 10, "reason": ""}')
     invented(again, planned_part(again, text, [1]), lambda _: 28.0)
-    assert list(feature_norms(WholeStudy(tmp_path)).values()) == pytest.approx([14.0] * 4)
+    assert list(WholeStudy(tmp_path).feature_norms().values()) == pytest.approx([14.0] * 4)
 
 
 def test_a_run_that_is_done_in_two_parts_is_refused(tmp_path, capsys):
@@ -155,26 +156,27 @@ def test_different_studies_in_one_folder_are_refused(tmp_path, capsys):
     assert capsys.readouterr().err == said
 
 
-def test_a_damaged_log_of_a_run_that_is_done_is_refused_in_one_line(tmp_path, capsys):
-    plan = planned(tmp_path / "study", tiny(arms=GRID))
-    invented(tmp_path / "study", plan, norm_of)
-    log = tmp_path / "study" / POPULATIONS / "p000" / plan.populations[0].runs[0].name / "metrics.csv"
-    whole = log.read_text()
-    for text, complaint in (
-        (whole[:-3], f"line 5 of the table '{log}' does not end with a newline, as if it were cut off; "),
-        (whole + "1\n", f"line 6 of the table '{log}' has 1 field, where the heading has 2; "),
-        (whole + "1,\n", f"line 6 of the table '{log}' has '' for feature_norm, which is no number; "),
-        ("frames\n1\n", f"the table '{log}' has no column feature_norm; it has frames"),
-        ("", f"the table '{log}' has no column feature_norm; it has none"),
-    ):
-        log.write_text(text)
-        assert main(["study", "match", str(tmp_path / "study"), "--arm", "gram:1"]) == 2
-        said = capsys.readouterr().err
-        assert said.startswith(f"gramian: {complaint}")
-        assert said.count("\n") == 1
-    log.unlink()
-    assert main(["study", "match", str(tmp_path / "study"), "--arm", "gram:1"]) == 2
-    assert capsys.readouterr().err == f"gramian: cannot read the table '{log}': no such file or directory\n"
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("frames,feature_norm\n1,2.0", "line 2 of the table '{}' does not end with a newline, as if it were cut off; "),
+        ("frames,feature_norm\n1\n", "line 2 of the table '{}' has no number for feature_norm; "),
+        ("frames\n1\n", "run '{run}' in '{study}' has logged no feature norms: "),
+        ("", "run '{run}' in '{study}' has logged no feature norms: "),
+        (None, "run '{run}' in '{study}' has logged no feature norms: "),
+    ],
+)
+def test_a_damaged_log_of_a_run_that_is_done_is_refused_in_one_line(tmp_path, capsys, text, complaint):
+    study = tmp_path / "study"
+    plan = planned(study, tiny(arms=GRID))
+    invented(study, plan, norm_of)
+    run = plan.populations[0].runs[0].name
+    log = study / POPULATIONS / "p000" / run / "metrics.csv"
+    log.unlink() if text is None else log.write_text(text)
+    assert main(["study", "match", str(study), "--arm", "gram:1"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("gramian: " + complaint.format(log, run=run, study=study))
+    assert said.count("\n") == 1
 
 
 def test_a_folder_without_a_study_is_refused(tmp_path, capsys):

@@ -1,10 +1,6 @@
 """The choice of κ where a study was trained, and the study that judges it."""
 
 import json
-import os
-import subprocess
-import sys
-import textwrap
 from functools import partial
 
 import pytest
@@ -12,12 +8,12 @@ import pytest
 from gramian.cli import main
 from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
-from gramian.study import write_export
-from gramian.study.choosing import Tuning, evaluation_study
-from gramian.study.plan import POPULATIONS
+from gramian.study.choose import Tuning, evaluation_study
+from gramian.study.export import write_export
+from gramian.study.manifest import POPULATIONS
 from gramian.study.spec import parse_study
 from gramian.study.store import read_study
-from tests.study.studies import environment, plan_of, planned_part
+from tests.study.studies import plan_of, planned_part
 from tests.study.studies import planned as write_planned
 
 FOLDS = (("breakout", "freeway"), ("asterix", "seaquest"))
@@ -253,24 +249,3 @@ def test_bad_input_gets_one_line(tmp_path, capsys, monkeypatch, arguments, messa
     assert main(["study", "choose", str(tmp_path), *arguments]) == 2
     assert message in capsys.readouterr().err
     assert not (tmp_path / "x.toml").exists()
-
-
-def test_choosing_needs_no_package_of_the_report(folds, tmp_path):
-    """A study is trained where there is neither polars nor scipy nor matplotlib, and the choice is made there."""
-    (tmp_path / "sitecustomize.py").write_text(
-        textwrap.dedent("""
-        import sys
-
-        class Absent:
-            def find_spec(self, name, path=None, target=None):
-                if name.partition(".")[0] in ("matplotlib", "pandas", "plotly", "polars", "ray", "scipy"):
-                    raise ModuleNotFoundError(name=name)
-
-        sys.meta_path.insert(0, Absent())
-        """)
-    )
-    away = environment()
-    away["PYTHONPATH"] = os.pathsep.join([str(tmp_path), away["PYTHONPATH"]])
-    command = [sys.executable, "-m", "gramian", "study", "choose", *map(str, folds), "--out", str(tmp_path / "x.toml")]
-    done = subprocess.run(command, env=away, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
