@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramian.core.csv_tables import read_numbers, read_rows
+from gramian.core.csv_tables import read_rows
 from gramian.core.errors import UserError
 
 TABLE = "game,arm,seed,final_score\npong,dqn,0,12.5\npong,gram,0,13.75\n"
@@ -75,24 +75,3 @@ def test_ends_of_lines_may_be_those_of_other_systems(folder):
 def test_a_table_that_cannot_be_read_is_named(folder):
     with pytest.raises(UserError, match=r"cannot read the table '.*': is a directory"):
         read_rows(folder)
-
-
-def test_numbers_are_read_row_by_row_in_the_order_of_the_columns_asked_for(folder):
-    (folder / "log.csv").write_text("frames,name,loss\n10,a,0.5\n20,b,-inf\n")
-    assert read_numbers(folder / "log.csv", ["loss", "frames"]) == [[0.5, 10.0], [float("-inf"), 20.0]]
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("frames,loss\n10,0.5\n20\n", "line 3 of the table '.*' has 1 field, where the heading has 2"),
-        ("frames,loss\n10,0.5\n20,0.", "line 3 of the table '.*' does not end with a newline"),
-        ("frames,loss\n10,0.5\n20,\n", "line 3 of the table '.*' has '' for loss, which is no number"),
-        ("frames,q\n10,0.5\n", "the table '.*' has no column loss; it has frames, q"),
-        ("", "the table '.*' has no column loss; it has none"),
-    ],
-)
-def test_a_table_without_the_numbers_asked_for_is_damaged(text, complaint, folder):
-    (folder / "log.csv").write_text(text)
-    with pytest.raises(UserError, match=complaint):
-        read_numbers(folder / "log.csv", ["loss"])

@@ -15,7 +15,7 @@ from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
 from tests.study.studies import planned_part
-from tests.study.test_choosing import invent, peaked, tuning
+from tests.study.test_choose import invent, peaked, tuning
 
 FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "differences", "feature-norm",
            "feature-cross", "feature-std", "grad-norm-body", "grad-norm-head", "td-error", "sparsity",

@@ -20,8 +20,8 @@ def read_rows(path: Path) -> list[Row]:
     Raises
     ------
     UserError
-        If it cannot be read, or is damaged: its last line has no end, so that it may be cut off in the middle of a
-        number, or a row has not as many fields as the heading.
+        If it cannot be read, if its last line has no end, so that it may be cut off in the middle of a number, or if a
+        row has not as many fields as the heading.
 
     Examples
     --------
@@ -36,50 +36,6 @@ def read_rows(path: Path) -> list[Row]:
     ...
     gramian.core.errors.UserError: line 2 of the table '...scores.csv' does not end with a newline, ...
     """
-    heading, lines = _read(path)
-    return [dict(zip(heading, fields, strict=True)) for _, fields in lines]
-
-
-def read_numbers(path: Path, columns: Sequence[str] = ()) -> list[list[float]]:
-    r"""The numbers in some columns of a CSV table, or in all of them, row by row.
-
-    Raises
-    ------
-    UserError
-        As `read_rows`; or if there is no such column, or a field of it is no number.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "metrics.csv"
-    >>> _ = path.write_text("frames,loss\n10,0.5\n20,nan\n")
-    >>> read_numbers(path, ["loss"])
-    [[0.5], [nan]]
-    >>> _ = path.write_text("frames,loss\n10,0.5\n20,\n")
-    >>> read_numbers(path, ["frames"])
-    [[10.0], [20.0]]
-    >>> read_numbers(path)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: line 3 of the table '...metrics.csv' has '' for loss, which is no number; ...
-    """
-    heading, lines = _read(path)
-    columns = columns or heading
-    if missing := [column for column in columns if column not in heading]:
-        raise UserError(f"the table '{path}' has no column {missing[0]}; it has {', '.join(heading) or 'none'}")
-    places = [heading.index(column) for column in columns]
-    return [[_number(path, line, fields[place], heading[place]) for place in places] for line, fields in lines]
-
-
-def _number(path: Path, line: int, field: str, column: str) -> float:
-    try:
-        return float(field)
-    except ValueError:
-        raise _damaged(path, line, f"has {field!r} for {column}, which is no number") from None
-
-
-def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The heading of a table, and the fields of each row with the number of its line."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -97,7 +53,7 @@ def _read(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     for line, fields in lines:
         if len(fields) != len(heading):
             raise _damaged(path, line, f"has {counted(len(fields), 'field')}, where the heading has {len(heading)}")
-    return heading, lines[1:]
+    return [dict(zip(heading, fields, strict=True)) for _, fields in lines[1:]]
 
 
 def _damaged(path: Path, line: int, how: str) -> UserError:

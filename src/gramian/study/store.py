@@ -14,8 +14,8 @@ import polars as pl
 from gramian.core.arms import arm_label
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, files_below, output_folder, replace_text, replacing
-from gramian.study.manifest import SETTLED, TABLES, check_exports, damaged, read_json, read_toml
 from gramian.core.games import game_name
+from gramian.study.manifest import SETTLED, TABLES, check_exports, damaged, read_json, read_toml
 from gramian.study.rule import WINDOW_EPISODES
 
 RUN_SCHEMA: dict[str, Any] = {
