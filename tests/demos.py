@@ -39,9 +39,9 @@ def tiny_sizes(folder, frames=300):
 def start_demo(out, sizes, **variables):
     """Begin ``gramian demo`` of these sizes in a process of its own."""
     script = (
-        "import sys; from gramian.cli import main; from gramian.demo import commands; from gramian.demo.sizes import *"
+        "import sys; from gramian.cli import main; from gramian.cli import demo; from gramian.demo.sizes import *"
         "\n"
-        f"commands.SIZES = {sizes!r}; sys.exit(main(['demo', '--out', {str(out)!r}]))"
+        f"demo.SIZES = {sizes!r}; sys.exit(main(['demo', '--out', {str(out)!r}]))"
     )
     return subprocess.Popen(
         [sys.executable, "-c", script],

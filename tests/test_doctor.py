@@ -13,8 +13,8 @@ import torch
 
 from gramian import doctor
 from gramian.cli import main
+from gramian.core import host_memory
 from gramian.deep.envs.minatar import MinAtarGames
-from gramian.deep.training import memory
 from gramian.doctor import CHECKS, EXTRAS, Finding, line
 
 ROOT = Path(__file__).parent.parent
@@ -79,7 +79,8 @@ def test_the_extras_are_those_of_the_package():
     for extra, modules in EXTRAS.items():
         wanted = {entry.partition(">")[0] for entry in project["optional-dependencies"][extra]} - {"gramian[lab]"}
         assert {distributions.get(module, module) for module in modules} == wanted
-    assert f">={doctor.TESTED_PYTHONS[0][0]}.{doctor.TESTED_PYTHONS[0][1]}" == project["requires-python"]
+    assert ">=" + ".".join(map(str, doctor.OLDEST_PYTHON)) == project["requires-python"]
+    assert f"Programming Language :: Python :: 3.{doctor.NEWEST_PYTHON[1]}" in project["classifiers"]
     assert f"torch>={doctor.OLDEST_TORCH[0]}.{doctor.OLDEST_TORCH[1]}" in project["dependencies"]
 
 
@@ -176,7 +177,7 @@ def test_a_full_disk(monkeypatch):
 
 @pytest.mark.parametrize(("free", "state"), [(10**9, "wrong"), (4 * 10**9, "note"), (64 * 10**9, "ok")])
 def test_memory(free, state, monkeypatch):
-    monkeypatch.setattr(memory, "available_bytes", lambda _: free)
+    monkeypatch.setattr(host_memory, "available_host_bytes", lambda: free)
     assert doctor.check_memory().state == state
 
 

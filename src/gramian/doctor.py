@@ -1,7 +1,7 @@
-"""``gramian doctor``: whether everything is here that the package needs, and gives the numbers that it should.
+"""``gramian doctor``: whether all that the package needs is here, and gives the numbers that it should.
 
-Every check is one line: what was found and, where something is amiss, what mends it. Nothing but the standard library
-is imported before a check needs it, so that a base install, or a broken one, is told what it lacks.
+A check is one line: what was found and, where something is wrong, what mends it. A check imports what it needs itself,
+so that a base install, or a broken one, is told what it lacks.
 """
 
 import contextlib
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Literal
 
 State = Literal["ok", "note", "skip", "wrong"]
-"""``note``: works, but one may want to know; ``skip``: could not be looked at here."""
+"""``note``: works, with something to know; ``skip``: cannot be checked here."""
 
 WIDTH = 80
-TESTED_PYTHONS = ((3, 11), (3, 12))
+OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_TORCH = (2, 6)
 EXTRAS: dict[str, tuple[str, ...]] = {
     "lab": (
@@ -38,9 +38,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 LEAST_DISK_BYTES = 2 * 10**9
 LEAST_MEMORY_BYTES = 2 * 10**9
 ATARI_MEMORY_BYTES = 8 * 10**9
-"""A run of the author's preset holds a replay of a million frames: 7.1 GB, and a process."""
+"""For the author's preset: a replay of a million frames takes 7.1 GB."""
 GRAPH_TOLERANCE = 1e-5
-"""Largest relative difference of weights after ten updates: the same sums in another order, not another update."""
+"""Largest relative difference of weights after ten updates: rounding, not another update."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,10 @@ def doctor() -> int:
     """Check this machine: Python, torch, CUDA, extras, games, disk, memory, threads, and that runs repeat exactly."""
     wrong = 0
     for name, check in CHECKS.items():
-        finding = _look(check)
+        try:
+            finding = check()
+        except Exception as error:  # whatever breaks, the other checks are made
+            finding = Finding("wrong", f"{type(error).__name__}: {' '.join(str(error).split())}")
         wrong += finding.state == "wrong"
         print(line(name, finding), flush=True)
     print("nothing is wrong" if not wrong else f"{wrong} of {len(CHECKS)} checks found something wrong")
@@ -78,29 +81,17 @@ def line(name: str, finding: Finding) -> str:
     return start + what + end
 
 
-def _look(check: Callable[[], Finding]) -> Finding:
-    try:
-        return check()
-    except Exception as error:  # whatever breaks, the other checks are made
-        return Finding("wrong", f"{type(error).__name__}: {' '.join(str(error).split())}")
-
-
 def check_python() -> Finding:
-    """A version that the package is tested with, and that need not compile torch's sources again at every start."""
+    """A version that the package is tested with, and that need not compile torch's sources at every start."""
     version, shown = sys.version_info[:2], platform.python_version()
-    if version < TESTED_PYTHONS[0]:
-        return Finding("wrong", shown, "install Python 3.11 or 3.12")
-    if version > TESTED_PYTHONS[-1]:
-        return Finding("note", f"{shown}: not tested", "Python 3.11 and 3.12 are")
-    if sys.dont_write_bytecode and not _has_bytecode("torch"):
+    if version < OLDEST_PYTHON:
+        return Finding("wrong", shown, "install Python 3.11, 3.12 or 3.13")
+    if version > NEWEST_PYTHON:
+        return Finding("note", f"{shown}: not tested", "Python 3.11 to 3.13 are")
+    torch = importlib.util.find_spec("torch")
+    if sys.dont_write_bytecode and torch is not None and torch.cached and not Path(torch.cached).exists():
         return Finding("note", f"{shown}, keeps no bytecode: slow to start", "let it write .pyc")
     return Finding("ok", shown)
-
-
-def _has_bytecode(module: str) -> bool:
-    """Whether a module was compiled before, or is not there."""
-    found = importlib.util.find_spec(module)
-    return found is None or found.cached is None or Path(found.cached).exists()
 
 
 def check_torch() -> Finding:
@@ -113,7 +104,7 @@ def check_torch() -> Finding:
 
         identity = torch.eye(4)
         works = bool((identity @ identity == identity).all())
-    except Exception as error:  # a library that does not fit the machine raises all kinds of errors
+    except Exception as error:  # a library that does not fit the machine can raise anything
         return Finding("wrong", f"does not load ({' '.join(str(error).split())})", mend)
     if tuple(int(part) for part in torch.__version__.split(".")[:2]) < OLDEST_TORCH:
         return Finding("wrong", f"{torch.__version__} is too old", "pip install --upgrade 'torch>=2.6'")
@@ -152,17 +143,19 @@ def check_emulator() -> Finding:
 
     from gramian.core.games import GAMES
 
-    ALEInterface.setLoggerMode(LoggerMode.Error)
-    atari = [game.id for game in GAMES.values() if game.kind == "atari"]
-    broken = []
-    for game in atari:
+    def loads(game: str) -> bool:
         path = get_rom_path(game)
+        if path is None or not Path(path).is_file():  # the emulator would end the process
+            return False
         try:
-            if path is None or not Path(path).is_file():
-                raise FileNotFoundError(game)
             ALEInterface().loadROM(path)
         except (OSError, RuntimeError):
-            broken.append(game)
+            return False
+        return True
+
+    ALEInterface.setLoggerMode(LoggerMode.Error)
+    atari = [game.id for game in GAMES.values() if game.kind == "atari"]
+    broken = [game for game in atari if not loads(game)]
     if broken:
         shown = f"{len(broken)} of {len(atari)} games do not load ({', '.join(broken)})"
         return Finding("wrong", shown, "pip install --force-reinstall ale-py")
@@ -188,7 +181,7 @@ def check_minatar() -> Finding:
 
 
 def check_disk() -> Finding:
-    """Room in the folder that one is in."""
+    """Free space in the current folder."""
     free = shutil.disk_usage(Path.cwd()).free
     shown = f"{free / 1e9:,.1f} GB free in this folder"
     if free < LEAST_DISK_BYTES:
@@ -197,10 +190,10 @@ def check_disk() -> Finding:
 
 
 def check_memory() -> Finding:
-    """Memory that can still be taken."""
-    from gramian.deep.training.memory import available_bytes
+    """Memory that can still be allocated."""
+    from gramian.core.host_memory import available_host_bytes
 
-    free = available_bytes("cpu")
+    free = available_host_bytes()
     shown = f"{free / 1e9:,.1f} GB free"
     if free < LEAST_MEMORY_BYTES:
         return Finding("wrong", shown, "training needs 2 GB; close other programs")
@@ -236,7 +229,7 @@ def check_determinism() -> Finding:
 
 
 def _short_run() -> dict[str, bytes]:
-    """The logs and the weights of a run of a second, without a word of its progress."""
+    """The logs and the weights of a run of a second, which prints nothing."""
     import torch
 
     from gramian.deep import Arm, Config, load_preset, population, train
@@ -285,4 +278,4 @@ CHECKS: dict[str, Callable[[], Finding]] = {
     "determinism": check_determinism,
     "graphs": check_graphs,
 }
-"""In the order of the report."""
+"""By name, in the order of the report."""

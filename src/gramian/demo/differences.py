@@ -1,4 +1,4 @@
-"""Differences with their intervals: which of them can be told from noise."""
+"""Differences with their 95 % intervals: which of them can be told from noise."""
 
 import json
 import math
@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gramian.core.files import replace_text
-from gramian.core.statistics import CONFIDENCE, mean_interval
+from gramian.core.statistics import mean_interval
 
 FEWEST_DIGITS, MOST_DIGITS = 3, 9
-ROOM = 20
+WIDTH = 20
 """Columns of an interval in the table for a terminal."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A mean difference between two arms, with its 95 % interval; NaN where the data do not suffice."""
+    """A mean difference between two arms, with its interval; NaN where the data do not suffice."""
 
     what: str
     value: float
@@ -32,7 +32,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Whether the interval leaves out 0.
+        """Whether the interval excludes 0.
 
         Examples
         --------
@@ -50,7 +50,7 @@ class Difference:
 
     @property
     def interval(self) -> str:
-        """The interval in three digits, or as many as tell its ends apart where there is room for them.
+        """The interval in three digits, or in as many as its ends need to differ, within the columns of the table.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class Difference:
 
     def _digits(self) -> int:
         digits = FEWEST_DIGITS
-        while short(self.low, digits) == short(self.high, digits) and len(self._interval(digits + 1)) <= ROOM:
+        while short(self.low, digits) == short(self.high, digits) and len(self._interval(digits + 1)) <= WIDTH:
             if digits == MOST_DIGITS:  # the ends are the same
                 return FEWEST_DIGITS
             digits += 1
@@ -99,25 +99,22 @@ def short(value: float, digits: int = FEWEST_DIGITS) -> str:
 
 
 def paired(what: str, one: ArrayLike, other: ArrayLike, tells: str = "") -> Difference:
-    """Mean of ``one - other`` [n] over pairs, with Student's interval mean ± t·s/√n.
-
-    Unlike a bootstrap, it knows how little two or three pairs say: with two, t = 12.7.
+    """Mean of ``one - other`` ``[n]`` over pairs, with Student's interval.
 
     Examples
     --------
     >>> paired("score", [3.0, 5.0], [1.0, 2.0])
     Difference(what='score', value=2.5, low=-3.85..., high=8.85..., tells='')
     """
-    values = np.asarray(one, float) - np.asarray(other, float)
-    if len(values) < 2 or not np.isfinite(values).all():
-        return Difference(what, float(values.mean()) if len(values) else math.nan, math.nan, math.nan, tells)
-    return Difference(what, *mean_interval(values, CONFIDENCE), tells)
+    mean, low, high = mean_interval(np.asarray(one, float) - np.asarray(other, float))
+    known = math.isfinite(high - low)
+    return Difference(what, mean, low if known else math.nan, high if known else math.nan, tells)
 
 
 def kept(path: Path, key: Mapping[str, Any], work: Callable[[], Experiment]) -> Experiment:
     """What ``work`` gives, or what it gave when it was last done for the same ``key``: the file ``path`` holds it."""
     wanted = json.loads(json.dumps(key))
-    with suppress(OSError, ValueError, KeyError, TypeError):  # where there is no file, or half of one, it is made
+    with suppress(OSError, ValueError, KeyError, TypeError):  # no file, or half of one
         saved = json.loads(path.read_text(encoding="utf-8"))
         if saved["key"] == wanted:
             found = saved["experiment"]
@@ -138,12 +135,10 @@ def text(experiments: Sequence[Experiment]) -> str:
       dqn 3, gram 4
       score                                     1              [-2, 4]  within noise
     """
-    lines = [f"{'':<34} {'difference':>10} {'95 % interval':>{ROOM}}"]
+    lines = [f"{'':<34} {'difference':>10} {'95 % interval':>{WIDTH}}"]
     for experiment in experiments:
-        lines.append(experiment.title)
-        if experiment.levels:
-            lines.append(f"  {experiment.levels}")
+        lines += [experiment.title, *([f"  {experiment.levels}"] if experiment.levels else [])]
         lines += [
-            f"  {row.what:<32} {row.mean:>10} {row.interval:>{ROOM}}  {row.verdict}" for row in experiment.differences
+            f"  {row.what:<32} {row.mean:>10} {row.interval:>{WIDTH}}  {row.verdict}" for row in experiment.differences
         ]
     return "\n".join(lines)
