@@ -24,6 +24,7 @@ def copy(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "line"),
     [
@@ -78,6 +79,7 @@ def test_the_training_path_loads_nothing_heavy():
     assert not loaded & HEAVY
 
 
+@pytest.mark.slow
 def test_atari_is_trained_without_numba(tmp_path):
     command = ["train", "--game", "pong", "--arm", "dqn", "--preset", "tiny", "--device", "cpu"]
     script = (

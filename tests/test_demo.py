@@ -16,6 +16,8 @@ from gramian.study.status import attempts
 from tests.demos import start_demo, tiny_sizes
 from tests.study.studies import environment, events
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def workers_import_what_we_import(monkeypatch):

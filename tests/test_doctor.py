@@ -36,6 +36,7 @@ def broken(*_arguments, **_keywords):
     raise OSError("libcudart.so: file\nnot found")
 
 
+@pytest.mark.slow
 def test_every_check_passes_or_is_skipped_on_a_machine_that_has_everything(capsys):
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -221,6 +222,7 @@ def test_graphs_are_skipped_without_a_gpu(monkeypatch):
     assert doctor.check_graphs().state == "skip"
 
 
+@pytest.mark.slow
 def test_a_base_install_is_told_what_each_extra_would_bring_and_nothing_is_wrong():
     probe = (
         f"import sys; sys.modules.update({{{LAB}, 'ray': None}})\n"

@@ -19,6 +19,8 @@ from gramian.deep.training import bench, memory
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.memory import place_replay
 
+pytestmark = pytest.mark.slow
+
 
 def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     assert main(["bench", "cartpole", "--runs", "2", "--seconds", "0.3", "--device", "cpu"]) == 0

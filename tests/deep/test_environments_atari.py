@@ -301,6 +301,7 @@ def test_the_number_of_threads_does_not_matter():
         np.testing.assert_array_equal(mine["frames"], theirs["frames"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("title", PAPER_TITLES)
 def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played_before(title):
     game = find_game(title).id

@@ -309,6 +309,7 @@ def test_a_full_disk_is_one_line_and_exit_code_1(copied, monkeypatch, capsys):
     assert captured.err.splitlines()[-1] == "gramian: cannot write what was played: no space left on device"
 
 
+@pytest.mark.slow
 def test_every_game_of_the_paper_has_the_screen_that_is_recorded():
     ALEInterface.setLoggerMode(LoggerMode.Error)
     ale = ALEInterface()

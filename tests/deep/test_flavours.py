@@ -46,6 +46,7 @@ def test_a_flavour_plays_as_gymnasium_s_single_environment(title, flavour):
     games.close()
 
 
+@pytest.mark.slow
 def test_every_game_of_the_paper_has_a_first_flavour_with_difficulty_zero():
     for title in PAPER_TITLES:
         first, *others = find_flavours(find_game(title))

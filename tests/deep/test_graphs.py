@@ -42,6 +42,7 @@ def compile_and_run(device, options):
     torch.testing.assert_close(work(x), (x.sin() * 2).sum())
 
 
+@pytest.mark.slow
 @needs_compiler
 @pytest.mark.parametrize("tuned", [True, False])
 @pytest.mark.parametrize("device", DEVICES)

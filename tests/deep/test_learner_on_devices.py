@@ -27,6 +27,7 @@ def batches(kind, count, device):
     return [batch_of(SPECS[kind], SEEDS, number, actions=COUNTS, device=device) for number in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("kind", ["mlp", "minatar"])

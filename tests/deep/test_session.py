@@ -159,6 +159,7 @@ def test_an_interruption_saves_and_the_resumed_run_is_the_undisturbed_one(undist
     assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("agent_steps", [40, 251, 749, 1199])
 def test_a_process_that_dies_resumes_from_its_last_checkpoint_as_if_nothing_had_been(
     undisturbed, tmp_path, monkeypatch, agent_steps

@@ -102,6 +102,7 @@ def matrix_products(arm):
     return len(found)
 
 
+@pytest.mark.slow
 def test_the_gram_penalty_adds_two_matrix_products_to_a_compiled_update():
     assert matrix_products(Arm("gram", 0.1)) == matrix_products(Arm("dqn")) + 2
 
@@ -163,6 +164,7 @@ def test_the_plain_operation_keeps_the_kind_of_number_where_products_are_rounded
     torch.testing.assert_close(fused.plain(x, centered=True), exact)
 
 
+@pytest.mark.slow
 def test_a_compiled_update_can_hold_the_fused_operation(monkeypatch):
     """The kernels need a GPU; whether an update can be differentiated and compiled around them does not."""
     seeds, arms = [0, 1, 2], [Arm("dqn"), Arm("gram", 0.1), Arm("gram", 0.2, centered=False)]

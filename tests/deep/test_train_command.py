@@ -60,6 +60,7 @@ def test_resume_takes_no_settings(other, tmp_path, capsys):
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
 
 
+@pytest.mark.slow
 def test_on_fewer_cores_a_population_goes_on_with_the_threads_that_it_had(tmp_path, capsys, monkeypatch):
     out = str(tmp_path / "run")
     begin = ["train", "--game", "cartpole", "--arm", "dqn", "--frames", "1500", "--out", out]

@@ -177,6 +177,7 @@ def regression(out, **options):
     write_tables(compute(Regression(**({"out": out, "runs": 60, "steps": 50, "lambdas": (0.01,)} | options))))
 
 
+@pytest.mark.slow
 def test_the_tables_are_the_same_bytes_for_any_number_of_threads_and_after_an_interrupt(tmp_path):
     regression(tmp_path / "one", threads=1)
     regression(tmp_path / "two", threads=2)

@@ -33,6 +33,7 @@ def found():
     return [finding for _, finding in check(SMALL)]
 
 
+@pytest.mark.slow
 def test_every_verdict_is_the_expected_one(found):
     assert [f.statement for f in found if f.holds != f.expected] == []
 

@@ -31,6 +31,7 @@ def test_a_report_is_a_page_figures_and_tables(small_report):
     }
 
 
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_bytes(small_study, small_report, tmp_path):
     build(small_study, tmp_path, Options(replicates=100, title="A small study"))
     for path in sorted(small_report.rglob("*")):
@@ -80,6 +81,7 @@ def test_plotly_is_there_once(small_report):
     assert page.count("plotly.js v") == 1
 
 
+@pytest.mark.slow
 def test_the_page_of_the_papers_size_is_below_15_mb(tmp_path):
     from gramian.report.analysis import analyse
     from gramian.report.dynamics import dynamics, growths

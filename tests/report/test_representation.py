@@ -26,6 +26,7 @@ def data(page, name):
     return json.loads(found[1])
 
 
+@pytest.mark.slow
 def test_figures_of_the_analysis_lie_beside_those_of_the_study(analyzed_report):
     drawn = {path.name for path in (analyzed_report / "figures" / "representation").iterdir()}
     games = ("Alien", "Pong")
@@ -129,6 +130,7 @@ def test_a_lost_part_of_an_analysis_is_named_and_nothing_is_written(small_study,
     assert not out.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reported", ["", "study/populations/0/pong-dqn-s0"], ids=["the folder above", "a run"])
 def test_an_analysis_that_lies_elsewhere_is_pointed_at_and_the_report_is_made(tmp_path, capsys, reported):
     study = tmp_path / "study"
@@ -161,6 +163,7 @@ def test_a_lost_matrix_is_one_line(tmp_path):
         read_representation(tmp_path / "analysis", {("pong", "dqn")})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [0.0, np.nan], ids=["zero", "nan"])
 @pytest.mark.filterwarnings("ignore")
 def test_features_that_are_all_zero_or_nan_have_their_section_too(small_study, tmp_path, value):

@@ -45,6 +45,7 @@ def test_figures_go_where_they_are_asked_for_in_the_formats_asked_for(tmp_path):
     assert not list((tmp_path / "from").glob("*.png"))
 
 
+@pytest.mark.slow
 def test_the_same_analysis_gives_the_same_bytes(tmp_path):
     write_report(tmp_path, games=("pong",))
     first, second = (draw(tmp_path, tmp_path / name, formats=("png", "svg")) for name in ("first", "second"))

@@ -96,6 +96,7 @@ def without_ids(data):
     return re.sub(rb'(?<=["#])(m|p|h|image|C\d+_\d+_)[0-9a-f]{10}\b', rb"\1", data)
 
 
+@pytest.mark.slow
 def test_the_report_of_an_export_is_that_of_the_study(trained, exported, tmp_path):
     for name, folder in (("study", trained), ("export", exported)):
         build(folder, tmp_path / name, Options(replicates=100))

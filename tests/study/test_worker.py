@@ -170,6 +170,7 @@ def test_a_line_that_was_cut_short_costs_that_line_alone(tmp_path):
     assert events(tmp_path, "p000") == ["started", "started"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["", '{"state": "do', "[]", '{"state": "done"}', "null"])
 @pytest.mark.parametrize("ended", [False, True])
 def test_a_damaged_status_is_unknown_and_the_population_goes_on_from_its_checkpoint(
