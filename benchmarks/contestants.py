@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -25,24 +25,9 @@ ACTIONS_DRAWN = 4096
 
 @dataclass(frozen=True)
 class Workload:
-    """What a contestant is to do.
+    """What a contestant is to do: P runs of E environments for those that know populations, else one.
 
-    Attributes
-    ----------
-    contestant
-        A key of `CONTESTANTS`.
-    game, preset
-        By their names.
-    runs, envs_per_run
-        P and E, for contestants that know populations.
-    capacity
-        Transitions in the replay of each run.
-    prefill_agent_steps
-        Random agent steps of each run before it learns; at ``capacity`` the whole memory has been touched.
-    device
-        Of the networks.
-    warm_up_s
-        Seconds of training before the first measurement.
+    The first ``prefill_agent_steps`` of each run are random; at ``capacity`` the whole replay has been touched.
     """
 
     contestant: str
@@ -277,19 +262,18 @@ class Entry(NamedTuple):
 
     make: Callable[[Workload], Contestant]
     title: str
-    needs: Mapping[str, tuple[str, ...]]
-    """Modules without which it cannot run, for each kind of game that it can play."""
+    needs: tuple[str, ...]
+    """Modules without which it cannot run, beside the games' own."""
     populations: bool
     """Whether it takes P runs in one process; where it does not, P processes are started."""
     learns: bool
 
 
-_GAMES = {"atari": ("ale_py", "gymnasium"), "minatar": ("minatar", "gymnasium")}
-_SB3_GAMES = {"atari": ("stable_baselines3", "ale_py", "cv2"), "minatar": ("stable_baselines3", "minatar")}
+GAMES_NEED = {"atari": ("ale_py",), "minatar": ("minatar",)}
 CONTESTANTS: dict[str, Entry] = {
-    "sb3": Entry(StableBaselines, "Stable-Baselines3", _SB3_GAMES, populations=False, learns=True),
-    "gramian": Entry(Ours, "gramian", _GAMES, populations=True, learns=True),
-    "emulator": Entry(emulator, "emulator alone", _GAMES, populations=True, learns=False),
+    "sb3": Entry(StableBaselines, "Stable-Baselines3", ("stable_baselines3", "cv2"), populations=False, learns=True),
+    "gramian": Entry(Ours, "gramian", (), populations=True, learns=True),
+    "emulator": Entry(emulator, "emulator alone", (), populations=True, learns=False),
 }
 SB3_VALUES = {
     "loss": "huber",
@@ -323,16 +307,7 @@ def beyond_sb3(settings: Settings, kind: Kind) -> list[str]:
     return [f"{name} {str(value).lower()}" for name, value in odd.items()]
 
 
-def missing(contestant: str, kind: str) -> str:
-    """Why a contestant cannot play games of a kind here; empty where it can.
-
-    Examples
-    --------
-    >>> missing("gramian", "cartpole")
-    'it plays atari and minatar games only'
-    """
-    needs = CONTESTANTS[contestant].needs
-    if kind not in needs:
-        return f"it plays {' and '.join(needs)} games only"
-    absent = [module for module in needs[kind] if find_spec(module) is None]
+def missing(contestant: str, kind: Kind) -> str:
+    """Why a contestant cannot play games of a kind here; empty where it can."""
+    absent = [module for module in (*CONTESTANTS[contestant].needs, *GAMES_NEED[kind]) if find_spec(module) is None]
     return f"{' and '.join(absent)} cannot be imported here" if absent else ""

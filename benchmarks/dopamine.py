@@ -25,14 +25,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 import scipy.integrate
 import scipy.stats
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from benchmarks.command_line import Parser, exit_code, new_folder, new_picture, table, write_csv
 from gramian.core.csv_tables import read_rows
@@ -52,7 +51,7 @@ ARM, PRESET = "dqn", "dopamine"
 FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png", "dopamine-whole.csv")
 """Table by million, runs, page, figure, and table of whole curves."""
 SIGNIFICANT = 0.05
-OURS, THEIRS, LATER, OUTSIDE = "#0072b2", "#5f6670", "#8a6d00", "#c44500"
+OURS, THEIRS, LATER = "#0072b2", "#5f6670", "#8a6d00"
 """Colours of the figure."""
 
 
@@ -148,36 +147,26 @@ def read_runs(folders: Sequence[Path]) -> tuple[list[Run], list[str]]:
     UserError
         If a folder has no runs, or if a run is there twice.
     """
-    runs: list[Run] = []
     notes: list[str] = []
-    places: dict[tuple[str, int], str] = {}
-
-    def put(run: Run, place: str) -> None:
-        cell = run.game, run.seed
-        if cell in places:
-            raise UserError(f"{run.game}, seed {run.seed} is in '{places[cell]}' and in '{place}'; leave one")
-        places[cell] = place
-        runs.append(run)
-
+    found: dict[tuple[str, int], tuple[Run, Path]] = {}
     for folder in folders:
         if (folder / FILES[1]).exists():
-            for run in _written(folder / FILES[1]):
-                put(run, str(folder))
-            continue
-        study = read_study(folder)
-        others = 0
-        for row in study.runs.iter_rows(named=True):
-            if (row["arm"], row["preset"]) == (ARM, PRESET):
-                put(_run(study, row), row["folder"])
-            else:
-                others += 1
-        if others:
-            are = "is" if others == 1 else "are"
-            notes.append(
-                f"Left aside: {counted(others, 'run')} in `{folder.name}` that {are} not `{ARM}` with preset "
-                f"`{PRESET}`."
-            )
-    return sorted(runs, key=lambda run: (run.game, run.seed)), notes
+            runs = _written(folder / FILES[1])
+        else:
+            study = read_study(folder)
+            own = study.runs.filter(pl.col("arm") == ARM, pl.col("preset") == PRESET)
+            runs = [_run(study, row) for row in own.iter_rows(named=True)]
+            if others := study.runs.height - own.height:
+                are = "is" if others == 1 else "are"
+                notes.append(
+                    f"Left aside: {counted(others, 'run')} in `{folder.name}` that {are} not `{ARM}` with preset "
+                    f"`{PRESET}`."
+                )
+        for run in runs:
+            other, place = found.setdefault((run.game, run.seed), (run, folder))
+            if other is not run:
+                raise UserError(f"{run.game}, seed {run.seed} is in '{place}' and in '{folder}'; leave one")
+    return [found[cell][0] for cell in sorted(found)], notes
 
 
 def _written(path: Path) -> list[Run]:
@@ -328,32 +317,21 @@ def shown(value: float, low: float, high: float) -> str:
 
 
 def with_replaced(runs: Sequence[Run], replaced: Sequence[Run]) -> list[Row]:
-    """The `whole_curves` of all runs that are kept, of the games in which some have been replaced.
-
-    Raises
-    ------
-    UserError
-        If one of those replaced is one of the others.
-    """
+    """The `whole_curves` of all runs that are kept, of the games in which some have been replaced."""
     games = {run.game for run in replaced}
-    known = {(run.game, run.seed): run for run in runs}
-    for run in replaced:
-        other = known.get((run.game, run.seed))
-        if other and run.commit == other.commit and run.iterations == other.iterations[: len(run.iterations)]:
-            raise UserError(f"{run.game}, seed {run.seed} has been replaced by itself; name runs that are not there")
+    if twice := [run for run in replaced if run in runs]:
+        raise UserError(
+            f"{twice[0].game}, seed {twice[0].seed} has been replaced by itself; name runs that are not there"
+        )
     return whole_curves([run for run in (*runs, *replaced) if run.game in games])
 
 
-@dataclass(frozen=True)
-class Between:
-    """One million frames of one game, of Dopamine's two sets of runs and of ours."""
+class Between(NamedTuple):
+    """One million frames of one game: Dopamine's later runs beside the first, ours beside the later, and beside all."""
 
     again: Row
-    """The later set beside the first."""
     own: Row
-    """Ours beside the later set."""
     both: Row
-    """Ours beside both of them."""
 
 
 def read_later(path: Path) -> dict[str, reference.Curve]:
@@ -511,14 +489,7 @@ def chance_outside(ours: int, theirs: int) -> float:
 def outside(rows: Sequence[tuple[str, Row]], kind: str, mean: str = "Our mean", theirs: str = "Dopamine's runs") -> str:
     """In a sentence: where our mean lies outside the range of Dopamine's runs, and how often it would by chance.
 
-    Parameters
-    ----------
-    rows
-        Each with what it is called.
-    kind
-        Of one row, in the singular.
-    mean, theirs
-        What the sentence calls the two.
+    ``rows`` have a name each, ``kind`` is what one of them is called, ``mean`` and ``theirs`` are what is compared.
     """
     places = [f"{name} ({row.outside})" for name, row in rows if row.outside]
     expected = sum(chance_outside(row.runs, row.dopamine_runs) for _, row in rows)
@@ -567,25 +538,17 @@ def draw(rows: Sequence[Row], runs: Sequence[Run], later: dict[str, reference.Cu
     lines = -(-len(games) // columns)
     figure = Figure(figsize=(max(4.8, 3.4 * columns), 2.6 * lines + 0.5), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False)
+    figure.supxlabel("million frames", fontsize=8)
+    figure.supylabel("mean training return", fontsize=8)
     for panel, game in zip(panels.flat, games, strict=False):
         own = [row for row in rows if row.game == game]
         _draw_game(panel, own, [run for run in runs if run.game == game], (later or {}).get(reference.key(game)))
     for panel in panels.flat[len(games) :]:
         panel.set_visible(False)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("mean training return", fontsize=8)
-    for column in range(columns):  # below the last game of each column
-        panels[(len(games) - 1 - column) // columns, column].set_xlabel("million frames", fontsize=8)
-    keys = [
-        Line2D([], [], color=OURS, marker="o", markersize=4, label="ours"),
-        Line2D([], [], color=THEIRS, marker="s", markersize=4, linestyle="--", label="Dopamine's"),
-    ]
-    if later:
-        keys.append(Line2D([], [], color=LATER, marker="x", markersize=4, linestyle=":", label="Dopamine's, later"))
-    if any(row.outside for row in rows):
-        ring = {"marker": "o", "markersize": 9, "fillstyle": "none", "linestyle": "none"}
-        keys.append(Line2D([], [], color=OUTSIDE, label="outside the range of Dopamine's runs", **ring))  # type: ignore[arg-type]
-    figure.legend(handles=keys, loc="outside upper center", ncols=len(keys), fontsize=8, frameon=False)
+    keys = {
+        label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(keys.values(), keys, loc="outside upper center", ncols=len(keys), fontsize=8, frameon=False)
     return figure
 
 
@@ -593,34 +556,23 @@ def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run], later: r
     at = np.array([row.million_frames for row in rows])
     published = reference.dopamine_curve(rows[0].game)
     assert published is not None  # a row has one
-    for curve in published.returns:
-        panel.plot(at, curve[at - 1], color=THEIRS, linewidth=0.5, alpha=0.6)
-    for run in runs:
-        own = [one for one in run.iterations if one.million_frames <= at[-1]]
-        panel.plot(
-            [one.million_frames for one in own], [one.mean_return for one in own], color=OURS, linewidth=0.5, alpha=0.6
-        )
+    own = [[one.mean_return for one in run.iterations if one.million_frames <= at[-1]] for run in runs]
+    for color, curves in ((THEIRS, [curve[at - 1] for curve in published.returns]), (OURS, own)):
+        for curve in curves:
+            panel.plot(at[: len(curve)], curve, color=color, linewidth=0.5, alpha=0.6)
     panel.margins(y=0.25)
     panel.set_ylim(panel.get_ylim())  # by the runs: the interval of two of them may be ten times as wide
-    for style, color, marker, values in (
-        ("--", THEIRS, "s", [(row.dopamine_mean, row.dopamine_low, row.dopamine_high) for row in rows]),
-        ("-", OURS, "o", [(row.mean, row.low, row.high) for row in rows]),
+    for label, style, color, values in (
+        ("Dopamine's", "s--", THEIRS, [(row.dopamine_mean, row.dopamine_low, row.dopamine_high) for row in rows]),
+        ("ours", "o-", OURS, [(row.mean, row.low, row.high) for row in rows]),
     ):
         mean, low, high = (np.array(part) for part in zip(*values, strict=True))
         known = np.isfinite(low)
-        panel.plot(at, mean, style, color=color, marker=marker, markersize=4)
-        if known.sum() == 1:
-            panel.vlines(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=8)
+        panel.plot(at, mean, style, color=color, markersize=4, label=label)
         panel.fill_between(at[known], low[known], high[known], color=color, alpha=0.18, linewidth=0)
     if later is not None:
         mean = later.returns.mean(axis=0)[: len(at)]
-        panel.plot(at[: len(mean)], mean, ":", color=LATER, marker="x", markersize=4)
-    strange = [row for row in rows if row.outside]
-    panel.plot(
-        [row.million_frames for row in strange],
-        [row.mean for row in strange],
-        color=OUTSIDE, marker="o", markersize=9, fillstyle="none", linestyle="none",
-    )  # fmt: skip
+        panel.plot(at[: len(mean)], mean, "x:", color=LATER, markersize=4, label="Dopamine's, later")
     panel.set_title(reference.title(rows[0].game), fontsize=9)
     panel.set_xticks(at if len(at) <= 6 else at[:: -(-len(at) // 6)])
     panel.tick_params(labelsize=7)
@@ -658,12 +610,7 @@ def compared(arguments: Sequence[str] | None) -> None:
     add("--out", type=new_folder, metavar="FOLDER", help="write tables, runs and figure into it")
     add("--figure", type=new_picture, metavar="PNG", help="the figure's place; default: FOLDER/dopamine.png")
     add("--replaced", type=Path, metavar="CSV", help="runs that these have replaced, as dopamine-runs.csv has them")
-    add(
-        "--later",
-        type=Path,
-        metavar="CSV",
-        help="later curves of Dopamine's: game, million_frames, run1, run2 and so on",
-    )
+    add("--later", type=Path, metavar="CSV", help="later curves: game, million_frames, run1, run2 and so on")
     options = parser.parse_args(arguments)
     if options.figure and not options.out:
         raise UserError("--figure is written with the tables; name their folder by --out")

@@ -1,23 +1,21 @@
-"""Speed of the linear half: cost of a step over d, against dense NumPy, where its time goes, and of the commands.
+"""Speed of the linear half: cost of a step over d, within a run, and against dense NumPy.
 
-    python -m benchmarks.linear [--figures [short|all]] [--threads 2] [--out docs/tables/linear-cpu.md]
+    python -m benchmarks.linear [--out docs/tables/linear-cpu.md]
 
-It takes about a minute, with ``--figures all`` about 20 more. Every time of a step is the best of several passes. The
+It takes about a minute. Every time of a step is the best of several passes. The
 passes of the widths d take turns, so that the noise of the machine does not bend the growth with d.
 """
 
 import os
 import platform
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 
 import numba
 import numpy as np
 
-from benchmarks.command_line import Parser, exit_code, new_file, table, whole
+from benchmarks.command_line import Parser, exit_code, new_file, table
 from gramian.core.compiled import kernel
 from gramian.core.files import replace_text
 from gramian.linear.car import ACTIONS
@@ -159,42 +157,7 @@ def run_table() -> str:
     return table(["µs a step of a run on Mountain Car, d = 486, k = 2", "µs"], rows)
 
 
-FIGURES = {
-    "gramian regression": (["regression"], 20),
-    "gramian mountain-car --quick": (["mountain-car", "--quick"], 20),
-    "gramian mountain-car --no-costly": (["mountain-car", "--no-costly"], 900),
-}
-"""Commands with the most seconds that each may take on two cores."""
-
-LONG = 100
-"""Seconds from which compiling no longer counts, and a command is timed once."""
-
-
-def figure_seconds(command: list[str], threads: int, cache: str) -> float:
-    """Seconds of a whole command in a process and a folder of its own, with machine code kept in ``cache``."""
-    with tempfile.TemporaryDirectory() as folder:
-        arguments = [*command, "--out", folder, "--threads", str(threads)]
-        environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
-        start = time.perf_counter()
-        subprocess.run(
-            [sys.executable, "-m", "gramian", *arguments], check=True, stdout=subprocess.DEVNULL, env=environment
-        )
-        return time.perf_counter() - start
-
-
-def figure_rows(threads: int, *, long: bool) -> Iterator[list[str]]:
-    """Yield the rows of the commands: everything to compile, then nothing."""
-    for name, (command, most) in FIGURES.items():
-        if most >= LONG and not long:
-            continue
-        with tempfile.TemporaryDirectory() as cache:
-            for state in ("the first time, compiling", "again") if most < LONG else ("the first time, compiling",):
-                seconds = figure_seconds(command, threads, cache)
-                command_line = f"`{name}`, {threads} threads, {state}"
-                yield [command_line, f"{seconds:,.1f} s", f"at most {most} s", verdict(seconds <= most)]
-
-
-def sections(*, figures: str, threads: int) -> Iterator[str]:
+def sections() -> Iterator[str]:
     """Yield the parts of the page as they are measured; the last one has the bounds."""
     busy = os.getloadavg()[0]
     yield (
@@ -227,8 +190,6 @@ def sections(*, figures: str, threads: int) -> Iterator[str]:
     yield table([f"single-sample step at d = {d:,}, k = {ACTIVE}", "µs", "times as long"], rows)
     enough = verdict(dense / fast >= LEAST_RATIO)
     bounds.append(["dense NumPy against the compiled step", f"{dense / fast:,.0f}", f"at least {LEAST_RATIO}", enough])
-    if figures:
-        bounds += figure_rows(threads, long=figures == "all")
     yield table(["bound", "measured", "wanted", "met"], bounds)
 
 
@@ -240,14 +201,10 @@ def verdict(met: bool) -> str:
 def measured(arguments: Sequence[str] | None) -> None:
     """Print the tables, and write them where a file is named."""
     parser = Parser("linear", __doc__)
-    add = parser.add_argument
-    figures = "also time the commands: about 20 minutes, or one with short"
-    add("--figures", nargs="?", choices=("short", "all"), const="all", default="", help=figures)
-    add("--threads", type=whole(1, 1024), default=2)
-    add("--out", type=new_file, help="file to write the tables to, as Markdown")
+    parser.add_argument("--out", type=new_file, help="file to write the tables to, as Markdown")
     options = parser.parse_args(arguments)
     texts = []
-    for text in sections(figures=options.figures, threads=options.threads):
+    for text in sections():
         print(text, flush=True)
         texts.append(text)
     if options.out is not None:

@@ -25,7 +25,6 @@ PROGRAMS = (
 QUICK = {
     "environments": ["--games", "pong", "minatar/breakout", "--count", "1", "--steps", "10", "--rounds", "1"],
     "equality": ["--quick", "--csv", "x.csv"],
-    "held_out": ["--runs", "1", "--steps", "5"],
     "penalties": ["--quick", "--repeats", "1", "--devices", "cpu", "--csv", "x.csv"],
     "precision": ["--quick", "--tf32"],
     "update": ["--device", "cpu", "--runs", "1", "2", "--repeats", "2", "--count", "1", "--csv", "x.csv"],
