@@ -102,19 +102,8 @@ MEASURES = {
 # ---- reading ---------------------------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> list[Row]:
-    """Read a table of the results; nothing where there is none."""
-    return read_rows(path) if path.exists() else []
-
-
 def rows_of(study: str, name: str) -> list[Row]:
-    """A table of a study's results.
-
-    Raises
-    ------
-    UserError
-        If there is none.
-    """
+    """A table of a study's results."""
     return read_rows(RESULTS / study / f"{name}.csv")
 
 
@@ -276,14 +265,20 @@ def scores(study: str) -> str:
     return table([f"arm ({grid.seeds_text})", *grid.titles], [[f"`{arm}`", *grid.mean(arm)] for arm in grid.arms])
 
 
+def minus(study: str, grid: Grid, arm: str, other: str) -> list[str]:
+    """An arm minus another in each game, and in percent in each group of games."""
+    pairs = grid.minus(arm, other)
+    shares = percent(study, pairs)
+    return [*by_game(pairs), *(difference(shares[:, games]) for games in grid.groups.values())]
+
+
 def against(study: str, baseline: str, arms: Sequence[str] = ()) -> str:
     """Differences to a baseline, of all arms or of some, and how often it is beaten."""
     final, auc = (scored(study, column) for column in MEASURED)
     columns = [[f"less `{baseline}`", *final.titles, *final.groups, "pairs won", "pairs won by area"]]
     for arm in arms or [arm for arm in final.arms if arm != baseline]:
-        pairs = final.minus(arm, baseline)
-        together = [difference(percent(study, pairs)[:, games]) for games in final.groups.values()]
-        columns.append([f"`{arm}`", *by_game(pairs), *together, *(one.won(arm, baseline) for one in (final, auc))])
+        won = [one.won(arm, baseline) for one in (final, auc)]
+        columns.append([f"`{arm}`", *minus(study, final, arm, baseline), *won])
     return turned(columns)
 
 
@@ -300,9 +295,7 @@ def by_area(study: str) -> str:
     area = scored(study, "auc")
     columns = [["area", *area.titles, *area.groups, "pairs won"]]
     for arm, other in with_control(area.arms):
-        pairs = area.minus(arm, other)
-        together = [difference(percent(study, pairs)[:, games]) for games in area.groups.values()]
-        columns.append([f"`{arm}` less `{other}`", *by_game(pairs), *together, area.won(arm, other)])
+        columns.append([f"`{arm}` less `{other}`", *minus(study, area, arm, other), area.won(arm, other)])
     return turned(columns)
 
 
@@ -880,7 +873,8 @@ def take_report(report: Path, study: str) -> None:
     if missing := [str(path) for path in (*written, *drawings.values()) if not path.exists()]:
         raise UserError(f"'{report}' is no whole report of {study}: it has no '{missing[0]}'")
     results, folder = output_folder(RESULTS / study), output_folder(DOCS / "figures" / "results")
-    before, after = (len(read(place / "scores.csv")) for place in (results, report))
+    scored = [place / "scores.csv" for place in (results, report)]
+    before, after = (len(read_rows(path)) if path.exists() else 0 for path in scored)
     if after < before:
         print(f"results.py: the report of {study} has {after} runs, the results had {before}", file=sys.stderr)
     for path in written:

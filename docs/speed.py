@@ -11,7 +11,8 @@ from pathlib import Path
 
 from benchmarks.command_line import spread, table
 from benchmarks.contestants import CONTESTANTS
-from docs.results import Row, filled, read
+from docs.results import filled
+from gramian.core.csv_tables import Row, read_rows
 from gramian.core.errors import UserError
 from gramian.core.files import replace_text
 from gramian.core.games import find_game
@@ -23,16 +24,8 @@ STUDY_AGENT_STEPS = 441 * 5_000_000
 
 
 def rows(name: str) -> list[Row]:
-    """The readings of a table.
-
-    Raises
-    ------
-    UserError
-        If there are none.
-    """
-    if not (found := read(RESULTS / f"{name}.csv")):
-        raise UserError(f"'{RESULTS / name}.csv' is missing or empty")
-    return found
+    """The readings of a table."""
+    return read_rows(RESULTS / f"{name}.csv")
 
 
 def grouped(found: Sequence[Row], *columns: str) -> dict[tuple[str, ...], list[Row]]:
