@@ -11,17 +11,7 @@ import torch
 from benchmarks import update
 from benchmarks.command_line import Parser, new_file, new_folder, new_picture
 
-PROGRAMS = (
-    "dopamine",
-    "environments",
-    "equality",
-    "held_out",
-    "linear",
-    "penalties",
-    "precision",
-    "report",
-    "training",
-)
+PROGRAMS = ("dopamine", "environments", "equality", "linear", "penalties", "precision", "report", "training", "update")
 QUICK = {
     "environments": ["--games", "pong", "minatar/breakout", "--count", "1", "--steps", "10", "--rounds", "1"],
     "equality": ["--quick", "--csv", "x.csv"],
@@ -45,7 +35,7 @@ def refused(name, arguments, capsys):
     return line
 
 
-@pytest.mark.parametrize("name", [*PROGRAMS, "update"])
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_an_option_that_does_not_exist_is_one_line(name, capsys):
     pytest.importorskip("ale_py")
     assert "--nosuch" in refused(name, [*(["folder"] if name == "dopamine" else []), "--nosuch"], capsys)
