@@ -11,40 +11,26 @@ SCREEN_PIXELS = 84
 
 @dataclass(frozen=True)
 class AtariOptions:
-    """How Atari is played: grey 84×84 frames, the pixelwise maximum of the last two frames of a skip.
-
-    Attributes
-    ----------
-    frame_skip
-        Frames that an action is held for: one agent step.
-    stack
-        Frames of an observation.
-    sticky_probability
-        Chance, at each frame, that the emulator repeats the action before instead of taking the new one.
-    noop_max
-        A game begins with 0 to ``noop_max`` frames of no-op, drawn from the episode's seed.
-    fire_reset
-        Press FIRE at the beginning of a game where the game has that button.
-    full_actions
-        All 18 actions instead of those the game responds to.
-    max_episode_frames
-        A game that has lasted so long (no-ops not counted) is truncated: 108,000 frames are 30 minutes.
-    """
+    """How Atari is played: grey 84×84 frames, the pixelwise maximum of the last two frames of a skip."""
 
     frame_skip: int = 4
+    """Frames that an action is held for: one agent step."""
     stack: int = 4
+    """Frames of an observation."""
     sticky_probability: float = 0.0
+    """Chance, at each frame, that the emulator repeats the action before instead of taking the new one."""
     noop_max: int = 0
+    """A game begins with 0 to ``noop_max`` frames of no-op, drawn from the episode's seed."""
     fire_reset: bool = False
+    """Press FIRE at the beginning of a game where the game has that button."""
     full_actions: bool = False
+    """All 18 actions instead of those the game responds to."""
     max_episode_frames: int = 108_000
+    """A game that has lasted so long (no-ops not counted) is truncated: 108,000 frames are 30 minutes."""
 
     def __post_init__(self) -> None:
-        _at_least("frame_skip", self.frame_skip, 1)
-        _at_least("stack", self.stack, 1)
-        _probability("sticky_probability", self.sticky_probability)
-        _at_least("noop_max", self.noop_max, 0)
-        _at_least("max_episode_frames", self.max_episode_frames, 1)
+        _check(self, frame_skip=1, stack=1, noop_max=0, max_episode_frames=1)
+        _check_probability(self.sticky_probability)
 
 
 class Flavour(NamedTuple):
@@ -59,44 +45,31 @@ class Flavour(NamedTuple):
 
 @dataclass(frozen=True)
 class MinAtarOptions:
-    """How MinAtar is played; the defaults are those of its authors, who set no time limit.
-
-    Attributes
-    ----------
-    sticky_probability
-        Chance that the action before is repeated instead of the new one.
-    difficulty_ramping
-        The game becomes harder with time.
-    full_actions
-        All 6 actions instead of those that have an effect in the game.
-    max_episode_steps
-        An episode that has lasted so long is truncated.
-    """
+    """How MinAtar is played; the defaults are those of its authors, who set no time limit."""
 
     sticky_probability: float = 0.1
+    """Chance that the action before is repeated instead of the new one."""
     difficulty_ramping: bool = True
+    """The game becomes harder with time."""
     full_actions: bool = True
+    """All 6 actions instead of those that have an effect in the game."""
     max_episode_steps: int = 27_000
+    """An episode that has lasted so long is truncated."""
 
     def __post_init__(self) -> None:
-        _probability("sticky_probability", self.sticky_probability)
-        _at_least("max_episode_steps", self.max_episode_steps, 1)
+        _check(self, max_episode_steps=1)
+        _check_probability(self.sticky_probability)
 
 
 @dataclass(frozen=True)
 class CartPoleOptions:
-    """How CartPole is played.
-
-    Attributes
-    ----------
-    max_episode_steps
-        An episode that has lasted so long is truncated; 500 is ``CartPole-v1``.
-    """
+    """How CartPole is played."""
 
     max_episode_steps: int = 500
+    """An episode that has lasted so long is truncated; 500 is ``CartPole-v1``."""
 
     def __post_init__(self) -> None:
-        _at_least("max_episode_steps", self.max_episode_steps, 1)
+        _check(self, max_episode_steps=1)
 
 
 @dataclass(frozen=True)
@@ -108,11 +81,12 @@ class EnvironmentOptions:
     cartpole: CartPoleOptions = field(default_factory=CartPoleOptions)
 
 
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise UserError(f"{name} = {value} is too small; give {least} or more")
+def _check(options: object, **least: int) -> None:
+    for name, lowest in least.items():
+        if (value := getattr(options, name)) < lowest:
+            raise UserError(f"{name} = {value} is too small; give {lowest} or more")
 
 
-def _probability(name: str, value: float) -> None:
+def _check_probability(value: float) -> None:
     if not 0 <= value < 1:
-        raise UserError(f"{name} = {value} is not a probability below 1; give a number in [0, 1)")
+        raise UserError(f"sticky_probability = {value} is not a probability below 1; give a number in [0, 1)")

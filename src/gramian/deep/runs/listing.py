@@ -1,6 +1,6 @@
-"""The runs below a folder, as their files tell."""
+"""The runs below a folder, as their files describe them."""
 
-import json
+import csv
 import math
 import shutil
 import textwrap
@@ -11,7 +11,7 @@ from pathlib import Path
 from gramian.core.errors import UserError
 from gramian.core.files import files_below
 from gramian.deep.runs.load import CONFIG, read_run
-from gramian.deep.training.logs import LAST_EPISODES
+from gramian.deep.training.logs import LAST_EPISODES, read_status
 
 NARROW = 80
 """Columns where there is no terminal to ask."""
@@ -19,45 +19,33 @@ NARROW = 80
 
 @dataclass(frozen=True)
 class RunSummary:
-    """Where a run stands.
-
-    Attributes
-    ----------
-    folder
-        Its folder.
-    state
-        As ``status.json`` has it, which a killed process leaves at ``running``; ``unreadable`` where it is damaged.
-    agent_steps, frames
-        How far it had come when its status was written last.
-    games
-        Episodes in its log.
-    mean_return
-        Mean raw return of the last hundred of them; NaN before the first.
-    reason
-        Why it diverged, failed or cannot be read.
-    exported
-        Whether it lies in an export of a study, without weights.
-    """
+    """How far a run has come."""
 
     folder: Path
+    """Its folder."""
     state: str
+    """As ``status.json`` has it, which a killed process leaves at ``running``; ``unreadable`` where it is damaged."""
     agent_steps: int
+    """When its status was last written."""
     frames: int
+    """The same in emulator frames."""
     games: int
+    """Episodes in its log."""
     mean_return: float
+    """Mean raw return of the last hundred of them; NaN before the first."""
     reason: str
+    """Why it diverged, failed or cannot be read."""
     exported: bool = False
+    """Whether it lies in an export of a study, without weights."""
 
 
 def list_runs(folder: Path | str) -> list[RunSummary]:
-    """All runs below ``folder``, itself included, by their paths.
-
-    Folders below it whose names begin with a dot are not looked into.
+    """All runs below ``folder``, itself included, by their paths; hidden folders below it are skipped.
 
     Raises
     ------
     UserError
-        If ``folder`` is not there.
+        If ``folder`` does not exist.
 
     Examples
     --------
@@ -68,11 +56,13 @@ def list_runs(folder: Path | str) -> list[RunSummary]:
     root = Path(folder)
     if not root.is_dir():
         raise UserError(f"'{root}' is not a folder; name the one that was given as --out, or one above it")
-    return [_summary(path.parent) for path in files_below(root, CONFIG) if _is_run(path.parent)]
+    folders = [path.parent for path in files_below(root, CONFIG)]
+    files = ("status.json", "provenance.json")
+    return [_summary(folder) for folder in folders if any((folder / name).exists() for name in files)]
 
 
 def table(runs: Sequence[RunSummary], root: Path, columns: int | None = None) -> str:
-    """The runs as text, the folders that they lie in as headings; a name too long for a row gets a line of its own.
+    """The runs as text, their folders as headings; a name too long for its row gets a line of its own.
 
     Examples
     --------
@@ -83,30 +73,18 @@ def table(runs: Sequence[RunSummary], root: Path, columns: int | None = None) ->
     done   5,000,000  20,000,000  4,321   -3.25  pong-dqn-s0
     """
     columns = columns or shutil.get_terminal_size((NARROW, 24)).columns
-    heading = ("state", "steps", "frames", "games", "return")
-    rows = [
-        (
-            run.state,
-            f"{run.agent_steps:,}",
-            f"{run.frames:,}",
-            f"{run.games:,}",
-            "–" if math.isnan(run.mean_return) else f"{run.mean_return:,.2f}",
-        )
-        for run in runs
-    ]
-    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
-
-    def line(cells: Sequence[str]) -> str:
-        first, *others = zip(cells, widths, strict=True)
-        return "  ".join([f"{first[0]:<{first[1]}}", *(f"{cell:>{width}}" for cell, width in others)])
-
-    lines = [f"{line(heading)}  run"]
-    above = ""
-    for run, cells in zip(runs, rows, strict=True):
+    rows = [("state", "steps", "frames", "games", "return")]
+    for run in runs:
+        mean = "–" if math.isnan(run.mean_return) else f"{run.mean_return:,.2f}"
+        rows.append((run.state, f"{run.agent_steps:,}", f"{run.frames:,}", f"{run.games:,}", mean))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    heading, *cells = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
+    lines, above = [f"{heading}  run"], ""
+    for run, line in zip(runs, cells, strict=True):
         if (place := _place(run, root)) != above:
             lines.append(above := place)
-        row = f"{line(cells)}  {run.folder.name}"
-        lines += [row] if len(row) <= columns else [line(cells), f"  {run.folder.name}"]
+        row = f"{line}  {run.folder.name}"
+        lines += [row] if len(row) <= columns else [line, f"  {run.folder.name}"]
         if run.reason:
             lines += textwrap.wrap(run.reason, columns, initial_indent="  ", subsequent_indent="  ")
     return "\n".join(lines)
@@ -121,16 +99,14 @@ def _place(run: RunSummary, root: Path) -> str:
     return "" if place == Path() else str(place)
 
 
-def _is_run(folder: Path) -> bool:
-    return any((folder / name).exists() for name in ("status.json", "provenance.json"))
-
-
 def _summary(folder: Path) -> RunSummary:
     try:
-        status = json.loads((folder / "status.json").read_text(encoding="utf-8"))
+        status = read_status(folder)
         state, steps, reason = str(status["state"]), int(status["agent_steps"]), str(status["reason"])
         frames = steps * read_run(folder).frames_per_agent_step
-        returns = _returns(folder / "episodes.csv")
+        # a log that is being written may end in the middle of a line
+        whole, _, _ = (folder / "episodes.csv").read_text(encoding="utf-8").rpartition("\n")
+        returns = [float(row["raw_return"]) for row in csv.DictReader(whole.splitlines())]
     except OSError as error:
         reason = f"cannot read '{error.filename}': {(error.strerror or str(error)).lower()}"
         return RunSummary(folder, "unreadable", 0, 0, 0, math.nan, reason)
@@ -138,13 +114,3 @@ def _summary(folder: Path) -> RunSummary:
         return RunSummary(folder, "unreadable", 0, 0, 0, math.nan, f"damaged: {error}")
     last = returns[-LAST_EPISODES:]
     return RunSummary(folder, state, steps, frames, len(returns), sum(last) / len(last) if last else math.nan, reason)
-
-
-def _returns(path: Path) -> list[float]:
-    # A log that is being written may end in the middle of a line.
-    whole, _, _ = path.read_text(encoding="utf-8").rpartition("\n")
-    heading, *rows = whole.split("\n")
-    if not heading:
-        return []
-    column = heading.split(",").index("raw_return")
-    return [float(row.split(",")[column]) for row in rows]

@@ -21,15 +21,7 @@ PLAIN_INTERVAL_S = 30.0
 
 
 class Display:
-    """Follows a population.
-
-    Parameters
-    ----------
-    config
-        The population.
-    agent_steps
-        Where it stands when this process takes over.
-    """
+    """Follows a population that stands at ``agent_steps`` when this process takes over."""
 
     def __init__(self, config: Config, agent_steps: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
@@ -65,11 +57,11 @@ class Display:
         self._games[run] += 1
 
     def metrics(self, losses: Sequence[float], penalties: Sequence[float]) -> None:
-        """The learner was looked at."""
+        """Losses and penalties of all runs were measured."""
         self._losses = list(zip(losses, penalties, strict=True))
 
     def state(self, run: int, state: str) -> None:
-        """Something befell a run."""
+        """The state of a run changed."""
         self._states[run] = state
 
     def advance(self, agent_steps: int) -> None:
@@ -91,9 +83,8 @@ class Display:
         lines = [self._headline()]
         width = max(map(len, self._names))
         for run, name in enumerate(self._names):
-            numbers = [
-                f"return {self.mean_return(run):.1f} ({self._games[run]} games)" if self._games[run] else "no game yet"
-            ]
+            games = self._games[run]
+            numbers = [f"return {self.mean_return(run):.1f} ({games} games)" if games else "no game yet"]
             if (losses := self._losses[run]) is not None:
                 loss, penalty = losses
                 numbers += [f"loss {loss:.3g}", *([f"penalty {penalty:.3g}"] if penalty else [])]
@@ -102,8 +93,7 @@ class Display:
 
     def _headline(self) -> str:
         total, frames = self._config.agent_steps, self._config.frames_per_agent_step
-        elapsed = self._clock() - self._started
-        paced = self._steps - self._first
+        elapsed, paced = self._clock() - self._started, self._steps - self._first
         speed = paced * len(self._names) / elapsed if elapsed > 0 else 0.0
         left = f", {duration((total - self._steps) / paced * elapsed)} left" if paced and self._steps < total else ""
         return (
@@ -119,12 +109,7 @@ class Display:
             # a name that is cut would lose its seed
             table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
         for run, name in enumerate(self._names):
-            losses = self._losses[run]
-            table.add_row(
-                name,
-                f"{self.mean_return(run):.1f}" if self._games[run] else "",
-                str(self._games[run]),
-                *(("", "") if losses is None else (f"{value:.4g}" for value in losses)),
-                self._states[run],
-            )
+            losses = ("", "") if (found := self._losses[run]) is None else (f"{value:.4g}" for value in found)
+            mean = f"{self.mean_return(run):.1f}" if self._games[run] else ""
+            table.add_row(name, mean, str(self._games[run]), *losses, self._states[run])
         return table

@@ -1,4 +1,4 @@
-"""Live curves in TensorBoard, for those who have it (extra ``tensorboard``)."""
+"""Live curves in TensorBoard (extra ``tensorboard``)."""
 
 from collections.abc import Iterable
 from importlib.util import find_spec
@@ -10,29 +10,17 @@ from gramian.core.errors import UserError
 class TensorBoard:
     """Writes each run's numbers into its folder, in TensorBoard's format.
 
-    Parameters
-    ----------
-    folders
-        One for each run.
-    frames
-        Where the runs go on; points beyond, of a process that was killed, are dropped.
+    Points beyond ``frames``, of a process that was killed, are dropped.
     """
 
     def __init__(self, folders: Iterable[Path], frames: int = 0) -> None:
-        self.check_installed()
         from torch.utils.tensorboard import SummaryWriter
 
         self._writers = [SummaryWriter(folder / "tensorboard", purge_step=frames or None) for folder in folders]
 
     @staticmethod
     def check_installed() -> None:
-        """Make sure that TensorBoard is there.
-
-        Raises
-        ------
-        UserError
-            If it is not.
-        """
+        """Raise a UserError if TensorBoard is not installed."""
         if find_spec("tensorboard") is None:
             raise UserError("--tensorboard needs TensorBoard; it comes with: pip install 'gramian[tensorboard]'")
 
