@@ -130,6 +130,8 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, victim
     ("victim", "old", "new", "said"),
     [
         (f"{RUN}/episodes.csv", "frames", "frimes", "pong-dqn-s0/episodes.csv is not what was written"),
+        (f"{RUN}/episodes.csv", "frames", "fram", "pong-dqn-s0/episodes.csv is shorter than it was"),
+        (f"{RUN}/episodes.csv", None, None, r"No such file or directory: .*episodes\.csv"),
         (
             "checkpoints/20.json",
             '"pong-dqn-s0/episodes.csv": 7',
@@ -139,11 +141,14 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, victim
         ("checkpoints/20.json", '"updates": 5', '"updates": 6', "its manifest is not what was written"),
     ],
 )
-def test_an_altered_log_or_manifest_is_named(tmp_path, victim, old, new, said):
+def test_an_altered_or_missing_log_and_an_altered_manifest_are_named(tmp_path, victim, old, new, said):
     save(Checkpoints(tmp_path, [RUN]), 20)
     path = tmp_path / victim
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
+    if old is None:
+        path.unlink()
+    else:
+        assert old in path.read_text()
+        path.write_text(path.read_text().replace(old, new))
     with pytest.warns(UserWarning, match=said), pytest.raises(UserError, match="is whole; remove"):
         Checkpoints(tmp_path, [RUN]).load()
 

@@ -21,7 +21,14 @@ from gymnasium.wrappers import AtariPreprocessing, FrameStackObservation
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import PAPER_TITLES, find_game
 from gramian.deep.agent.streams import Stream, bits
-from gramian.deep.envs import AtariOptions, EnvironmentOptions, Environments, emulator
+from gramian.deep.envs import (
+    AtariOptions,
+    CartPoleOptions,
+    EnvironmentOptions,
+    Environments,
+    MinAtarOptions,
+    emulator,
+)
 from gramian.deep.envs.atari import AtariGames
 from gramian.deep.envs.observations import FrameStack
 from tests.deep.environment_checks import (
@@ -142,49 +149,12 @@ def test_with_sticky_actions_each_frame_repeats_the_action_before_with_the_chanc
     assert min(episodes) > 1
 
 
-def test_sticky_actions_change_the_game():
-    plain, sticky = make("breakout"), make("breakout", sticky_probability=0.25)
-    plain.reset()
-    sticky.reset()
-    actions = random_actions(plain, 60)
-    assert any(
-        (a["frames"] != b["frames"]).any() for a, b in zip(play(plain, actions), play(sticky, actions), strict=True)
-    )
-
-
 def test_a_game_begins_with_0_to_noop_max_frames_of_no_op():
     starts = [RawGame("pong", 0, 0.0, noops=n).first().tobytes() for n in range(4)]
     assert len(set(starts)) > 1
     environments = make("pong", each=16, noop_max=3)
     seen = {frame.tobytes() for frame in environments.reset().frames[0]}
     assert seen == set(starts)
-
-
-def test_without_no_ops_every_game_begins_alike():
-    frames = make("pong", each=3).reset().frames[0]
-    assert all(np.array_equal(frame, RawGame("pong", 0, 0.0).first()) for frame in frames)
-
-
-def test_a_lost_life_does_not_end_the_game():
-    environments = make("breakout")
-    step = environments.reset()
-    lost = 0
-    for action in random_actions(environments, 1000):
-        step = environments.step(action)
-        if step.terminated:
-            break
-        assert not step.started
-        lost += int(step.life_lost.item())
-    assert step.terminated
-    assert step.started
-    assert not step.life_lost  # the last of the five lives is the game's end and no loss of a life beside it
-    assert lost == 4
-
-
-def test_rewards_are_raw():
-    environments = make("ms_pacman")
-    environments.reset()
-    assert max(step["rewards"].max() for step in play(environments, random_actions(environments, 200))) >= 10
 
 
 @pytest.mark.parametrize(("frames", "steps"), [(40, 10), (42, 11)])
@@ -227,6 +197,7 @@ def test_games_with_different_action_counts_share_a_population_and_play_as_if_al
     names, seeds = ["pong", "breakout", "seaquest", "pong"], [3, 4, 5, 6]
     together = make(*names, seeds=seeds, each=2, sticky_probability=0.25)
     assert together.actions.tolist() == [6, 4, 18, 6]
+    assert make("pong", full_actions=True).actions.tolist() == [18]
     together.reset()
     actions = random_actions(together, 80)
     history = play(together, actions)
@@ -236,10 +207,6 @@ def test_games_with_different_action_counts_share_a_population_and_play_as_if_al
         for mine, whole in zip(play(alone, actions[:, run : run + 1]), history, strict=True):
             np.testing.assert_array_equal(mine["frames"][0], whole["frames"][run])
             np.testing.assert_array_equal(mine["rewards"][0], whole["rewards"][run])
-
-
-def test_all_actions_are_18():
-    assert make("pong", full_actions=True).actions.tolist() == [18]
 
 
 def test_fire_reset_serves_the_ball():
@@ -262,43 +229,9 @@ def test_restore_after_a_step_that_truncated_gives_that_step_again():
     check_restore(lambda: make("breakout", "breakout", max_episode_frames=80), 20, 50)
 
 
-@pytest.mark.parametrize("name", ["freeway", "assault", "hero"])
-def test_an_episode_does_not_depend_on_the_one_before(name):
-    # in these games the console's memory survives a plain reset
-    histories = []
-    for seed in (1, 2):
-        environments = make(name, max_episode_frames=160)
-        environments.reset()
-        play(environments, random_actions(environments, 40, seed))
-        histories.append(play(environments, random_actions(environments, 39)))
-    for mine, theirs in zip(*histories, strict=True):
-        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
-
-
 def test_a_run_s_episodes_do_not_depend_on_the_population():
     options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
     check_independence(find_game("breakout"), options, 220)
-
-
-def test_starting_over_gives_the_same_episodes():
-    environments = make("breakout", each=2, sticky_probability=0.25)
-    histories = []
-    for _ in range(2):
-        environments.reset()
-        histories.append(play(environments, random_actions(environments, 250)))
-    assert any(step["started"].any() for step in histories[0])
-    for mine, theirs in zip(*histories, strict=True):
-        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
-
-
-def test_the_number_of_threads_does_not_matter():
-    histories = []
-    for threads in (1, 3):
-        environments = make("breakout", each=4, threads=threads, sticky_probability=0.25)
-        environments.reset()
-        histories.append(play(environments, random_actions(environments, 50)))
-    for mine, theirs in zip(*histories, strict=True):
-        np.testing.assert_array_equal(mine["frames"], theirs["frames"])
 
 
 @pytest.mark.slow
@@ -395,11 +328,12 @@ def test_an_emulator_s_process_needs_neither_torch_nor_the_rest_of_the_package()
 def two_games(**way):
     """A population of two games, as told."""
     options = EnvironmentOptions(atari=AtariOptions(sticky_probability=0.25, noop_max=30))
-    OPEN.append(Environments([find_game("breakout"), find_game("pong")], [3, 4], 2, options, threads=2, **way))
+    games = [find_game("breakout"), find_game("pong")]
+    OPEN.append(Environments(games, [3, 4], 2, options, **{"threads": 2, **way}))
     return OPEN[-1]
 
 
-@pytest.mark.parametrize("way", [{"spin_s": 0.002}, {"here": True}, {"parts": 2, "spin_s": 1e-9}])
+@pytest.mark.parametrize("way", [{"spin_s": 0.002}, {"here": True}, {"parts": 2, "threads": 3, "spin_s": 1e-9}])
 def test_the_games_are_the_same_however_they_are_played(way):
     plain, other = two_games(), two_games(**way)
     histories = []
@@ -518,17 +452,17 @@ def test_the_first_order_waits_for_processes_that_are_still_starting():
     np.testing.assert_array_equal(frames, make("pong", "breakout", threads=2).reset().frames)
 
 
-def test_emulators_that_are_closed_before_they_have_started_end():
-    environments = make("pong", "breakout", threads=2)
-    processes = [player.process for group in environments._groups for player in group.games._players]
-    environments.close()
-    assert [process.returncode for process in processes] == [0, 0]
-
-
 @pytest.mark.parametrize(
-    ("option", "value"),
-    [("frame_skip", 0), ("stack", 0), ("noop_max", -1), ("max_episode_frames", 0), ("sticky_probability", -0.1)],
+    ("kind", "option", "value", "said"),
+    [
+        *((AtariOptions, name, 0, "too small") for name in ("frame_skip", "stack", "max_episode_frames")),
+        (AtariOptions, "noop_max", -1, "too small; give 0 or more"),
+        (AtariOptions, "sticky_probability", -0.1, "not a probability below 1"),
+        (MinAtarOptions, "sticky_probability", 1.5, "not a probability below 1"),
+        (MinAtarOptions, "max_episode_steps", 0, "too small; give 1 or more"),
+        (CartPoleOptions, "max_episode_steps", 0, "too small; give 1 or more"),
+    ],
 )
-def test_options_outside_their_range_are_errors(option, value):
-    with pytest.raises(UserError, match=f"{option} = {value} is"):
-        AtariOptions(**{option: value})
+def test_options_outside_their_range_are_errors(kind, option, value, said):
+    with pytest.raises(UserError, match=f"{option} = {value} is {said}"):
+        kind(**{option: value})

@@ -5,9 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from gramian.core.errors import UserError
 from gramian.core.games import MINATAR_IDS, find_game
-from gramian.deep.agent.streams import Stream, bits
 from gramian.deep.envs import EnvironmentOptions, Environments, MinAtarOptions
 from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
 from tests.deep.minatar_package import reference_game
@@ -20,28 +18,6 @@ def make(id_, runs=2, each=2, **options):
         each,
         EnvironmentOptions(minatar=MinAtarOptions(**options)),
     )
-
-
-@pytest.mark.parametrize("id_", MINATAR_IDS)
-@pytest.mark.parametrize("sticky", [0.0, 0.1])
-def test_it_plays_the_package_s_own_environment_step_by_step(id_, sticky):
-    environments = make(id_, runs=1, each=1, sticky_probability=sticky, difficulty_ramping=True)
-    step = environments.reset()
-    episode = 0
-    for action in random_actions(environments, 600):
-        if step.started:
-            # a new wrapper for each episode: a used one would remember the last action of the episode before
-            seed = int(bits(0, Stream.EPISODE, 0, episode)) >> 33
-            reference = reference_game(id_, seed, sticky_action_prob=sticky, difficulty_ramping=True)
-            episode += 1
-            np.testing.assert_array_equal(step.frames[0, 0], reference.state().transpose(2, 0, 1))
-        step = environments.step(action)
-        reward, over = reference.act(action.item())
-        assert (step.rewards.item(), step.terminated.item()) == (reward, over)
-        assert not step.truncated
-        assert not step.life_lost
-        if not over:
-            np.testing.assert_array_equal(step.frames[0, 0], reference.state().transpose(2, 0, 1))
 
 
 def test_the_wrapper_s_generator_is_the_game_s():
@@ -77,13 +53,6 @@ def test_a_run_s_episodes_do_not_depend_on_the_population():
     check_independence(find_game("minatar/asterix"), EnvironmentOptions(), 200)
 
 
-def test_the_time_limit_truncates():
-    environments = make("freeway", max_episode_steps=7)
-    environments.reset()
-    truncated = [step["truncated"].all() for step in play(environments, random_actions(environments, 14))]
-    assert truncated == [False] * 6 + [True] + [False] * 6 + [True]
-
-
 def test_the_minimal_actions_are_those_with_an_effect():
     assert make("breakout").actions.tolist() == [6, 6]
     environments = make("breakout", runs=1, each=1, full_actions=False, sticky_probability=0.0)
@@ -109,8 +78,3 @@ def test_playing_imports_no_drawing_library():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=environment)
     assert (result.returncode, result.stderr) == (0, "")
-
-
-def test_a_sticky_probability_outside_its_range_is_an_error():
-    with pytest.raises(UserError, match=r"sticky_probability = 1.5 is not a probability below 1"):
-        MinAtarOptions(sticky_probability=1.5)

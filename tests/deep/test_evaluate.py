@@ -15,7 +15,7 @@ from gramian.cli import main
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import PAPER_TITLES, find_game
 from gramian.deep.agent.streams import Stream, bits
-from gramian.deep.envs import AtariOptions, CartPoleOptions, EnvironmentOptions, MinAtarOptions, make_games
+from gramian.deep.envs import AtariOptions, EnvironmentOptions, MinAtarOptions, make_games
 from gramian.deep.envs.atari import AtariGames
 from gramian.deep.runs.evaluation import evaluate
 from gramian.deep.runs.load import load_run
@@ -91,19 +91,14 @@ def test_the_games_do_not_depend_on_how_many_are_played_at_once(folders):
     assert together[:7] == facts(evaluate(run, 7, epsilon=0.5))
 
 
-def test_long_games_count_as_much_as_short_ones(folders):
+def test_the_set_of_games_is_fixed_by_the_seed_and_none_is_one_of_the_training(folders):
     # With several games at once the first ones to end are the short ones; the set of games is fixed all the same.
     run = load_run(folders["minatar/breakout"])
-    games = evaluate(run, 40, epsilon=1.0, at_once=20)
-    assert [game.episode for game in games] == list(range(40))
-    assert len({game.seed for game in games}) == 40
-
-
-def test_another_seed_gives_other_games_and_none_are_those_of_the_training(folders):
-    run = load_run(folders["minatar/breakout"])
-    seeds = [{game.seed for game in evaluate(run, 20, seed=seed)} for seed in (0, 1)]
+    several = evaluate(run, 40, epsilon=1.0, at_once=20)
+    assert [game.episode for game in several] == list(range(40))
+    seeds = [{game.seed for game in games} for games in (several, evaluate(run, 40, seed=1))]
     training = (bits(run.spec.seed, Stream.EPISODE, 0, np.arange(1000)) >> np.uint64(33)).tolist()
-    assert not seeds[0] & seeds[1]
+    assert len(seeds[0] | seeds[1]) == 80
     assert not (seeds[0] | seeds[1]) & set(training)
 
 
@@ -114,12 +109,6 @@ def test_returns_are_raw_whatever_the_learner_saw(tmp_path):
     games = evaluate(run, 3, epsilon=1.0)
     assert max(game.raw_return for game in games) >= 20  # a hit counts 20
     assert all(game.raw_return % 20 == 0 for game in games)
-
-
-def test_a_time_limit_truncates_and_can_be_overridden(folders):
-    run = load_run(folders["cartpole"])
-    short = EnvironmentOptions(cartpole=CartPoleOptions(max_episode_steps=5))
-    assert {(game.length_agent_steps, game.truncated) for game in evaluate(run, 4, options=short)} == {(5, True)}
 
 
 @pytest.mark.parametrize(
@@ -175,17 +164,20 @@ def test_the_command_shows_and_writes_every_return(copied, capsys):
 
 
 def test_the_command_plays_with_the_settings_of_the_run_unless_they_are_overridden(copied):
-    def longest(*options):
+    def played(*options):
         assert main(["evaluate", str(copied), "--episodes", "5", "--epsilon", "0", *options]) == 0
-        return max(int(row["length_agent_steps"]) for row in csv.DictReader((copied / "evaluation.csv").open()))
+        rows = csv.DictReader((copied / "evaluation.csv").open())
+        return {(int(row["length_agent_steps"]), row["truncated"]) for row in rows}
 
-    assert longest() <= 60
-    assert longest("--cartpole.max-episode-steps", "4") == 4
+    assert max(length for length, _ in played()) <= 60
+    assert played("--cartpole.max-episode-steps", "4") == {(4, "1")}
 
 
-def test_the_results_go_to_another_folder_where_one_is_named(copied, tmp_path):
-    out = tmp_path / "new" / "place"
-    assert main(["evaluate", "--out", str(out), str(copied), "--episodes", "1"]) == 0
+def test_the_table_and_a_video_of_the_first_game_go_where_they_are_asked_for(copied, tmp_path, capsys):
+    out, video = tmp_path / "new" / "place", tmp_path / "videos" / "first.gif"
+    assert main(["evaluate", "--out", str(out), str(copied), "--episodes", "2", "--record", str(video)]) == 0
+    assert Image.open(video).format == "GIF"
+    assert "video of game 0" in capsys.readouterr().err
     assert [path.name for path in out.iterdir()] == ["evaluation.csv"]
     assert not (copied / "evaluation.csv").exists()
 
@@ -221,30 +213,24 @@ def test_a_missing_writer_of_videos_is_named_with_its_extra(copied, monkeypatch,
 @pytest.mark.parametrize(
     ("name", "size"), [("cartpole", (480, 240)), ("minatar/breakout", (320, 320)), ("pong", (480, 630))]
 )
-def test_a_gif_shows_the_whole_game(folders, tmp_path, name, size):
+def test_a_video_shows_the_whole_game(folders, tmp_path, name, size):
     run = load_run(folders[name])
     game = evaluate(run, 1, epsilon=0.5)[0]
-    path = tmp_path / "game.gif"
-    assert record(run, game, path) == game.length_agent_steps + 1
-    with Image.open(path) as video:
+    pictures = game.length_agent_steps + 1
+    assert record(run, game, tmp_path / "game.gif") == pictures
+    with Image.open(tmp_path / "game.gif") as video:
         assert video.size == size
-        assert 1 < video.n_frames <= game.length_agent_steps + 1  # pictures that do not change are joined
+        assert 1 < video.n_frames <= pictures  # pictures that do not change are joined
         shown_ms = 0
         for number in range(video.n_frames):
             video.seek(number)
             shown_ms += video.info["duration"]
-    per_picture_ms = {"cartpole": 20, "minatar/breakout": 100, "pong": 70}[name]
-    assert shown_ms == per_picture_ms * (game.length_agent_steps + 1)
-
-
-def test_an_mp4_has_the_size_and_the_length_of_the_game(folders, tmp_path):
+    assert shown_ms == {"cartpole": 20, "minatar/breakout": 100, "pong": 70}[name] * pictures
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
-    run = load_run(folders["minatar/breakout"])
-    game = evaluate(run, 1, epsilon=0.5)[0]
     record(run, game, tmp_path / "game.mp4")
-    assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "game.mp4"))[0] == game.length_agent_steps + 1
+    assert imageio_ffmpeg.count_frames_and_secs(str(tmp_path / "game.mp4"))[0] == pictures
     reader = imageio_ffmpeg.read_frames(str(tmp_path / "game.mp4"))
-    assert next(reader)["size"] == (320, 320)
+    assert next(reader)["size"] == size
     reader.close()
 
 
@@ -289,13 +275,6 @@ def test_a_game_that_comes_out_differently_is_not_recorded(folders, tmp_path):
     with pytest.raises(WorkFailed, match="the emulator has changed"):
         record(run, other, tmp_path / "game.gif")
     assert not list(tmp_path.iterdir())
-
-
-def test_the_command_records_the_first_game(copied, tmp_path, capsys):
-    video = tmp_path / "videos" / "first.gif"
-    assert main(["evaluate", str(copied), "--episodes", "2", "--record", str(video)]) == 0
-    assert Image.open(video).format == "GIF"
-    assert "video of game 0" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_one_line_and_exit_code_1(copied, monkeypatch, capsys):

@@ -123,88 +123,48 @@ def play_beside(id_, steps, sticky=0.0, ramping=True, seed=0, episodes=10**6, **
     return seen
 
 
-@pytest.mark.parametrize("sticky", [0.0, 0.1])
-def test_breakout_to_a_new_wall(sticky):
-    seen = play_beside("breakout", 1500, sticky)
-    assert seen["wall rebuilt"]
-    assert seen["ball goes through a brick"]
-    assert seen["missed"]
-
-
-@pytest.mark.parametrize("sticky", [0.0, 0.1])
-def test_asterix_to_its_highest_speed(sticky):
-    seen = play_beside("asterix", 1200, sticky)
-    assert seen["levels"] == 9
-    assert seen["fastest"]
-    assert seen["no lane is empty"]
-    assert seen["reward"]
-
-
-def test_asterix_without_ramping_stays_as_it_is():
-    seen = play_beside("asterix", 500, ramping=False)
-    assert seen["levels"] == 0
-    assert seen["reward"]
-
-
-@pytest.mark.parametrize("sticky", [0.0, 0.1])
-def test_freeway_until_the_time_is_up(sticky):
-    seen = play_beside("freeway", 2600, sticky)
-    assert seen["time is up"] == 1
-    assert seen["crossed"]
-    assert seen["run over"]
-
-
-@pytest.mark.parametrize("sticky", [0.0, 0.1])
-def test_space_invaders_wave_after_wave_to_their_highest_speed(sticky):
-    seen = play_beside("space_invaders", 1600, sticky)
-    assert seen["new wave"] > 6
-    assert seen["fastest"]
-
-
-def test_space_invaders_without_ramping_come_again_at_the_same_speed():
-    seen = play_beside("space_invaders", 800, sticky=0.1, ramping=False)
-    assert seen["new wave"] > 2
-    assert not seen["fastest"]
-
-
-def test_space_invaders_land_where_nobody_shoots():
-    seen = play_beside("space_invaders", 1500, allowed=(rows.STAY, rows.LEFT, rows.RIGHT))
-    assert seen["landed"]
-    assert seen["shot"]
-
-
 def divers_first(states):
     return 0.5 * states[:, seaquest.ON_BOARD]
 
 
-def test_seaquest_brings_up_six_divers_and_fewer():
-    seen = play_beside("seaquest", 2500, sticky=0.1, value=divers_first)
-    assert seen["surfaced with some"]
-    assert seen["surfaced with six"]
-    assert seen["surfaced owing"]
-    assert seen["no room for a diver"]
+def levels_first(states):
+    return divers_first(states) + 2 * states[:, seaquest.LEVEL]
 
 
-def test_seaquest_to_its_highest_speed():
-    seen = play_beside("seaquest", 1500, value=lambda states: divers_first(states) + 2 * states[:, seaquest.LEVEL])
-    assert seen["fastest"]
-    assert seen["torpedo on its way"]
+def the_end_first(states):
+    return 2000 * states[:, rows.OVER]
 
 
-def test_seaquest_without_ramping_stays_as_it_is():
-    seen = play_beside("seaquest", 1000, ramping=False, value=divers_first)
-    assert seen["surfaced with some"]
-    assert not seen["fastest"]
+NO_FIRE = (rows.STAY, rows.LEFT, rows.RIGHT)
+SUBMERGED = (*NO_FIRE, rows.DOWN, rows.FIRE)
+CALM = {"ramping": False}
+BOTH = ({}, {"sticky": 0.1})
+SITUATIONS = [
+    *(("breakout", 1500, how, {"wall rebuilt": 1, "ball goes through a brick": 1, "missed": 1}, ()) for how in BOTH),
+    *(("asterix", 1200, how, {"levels": 9, "fastest": 1, "no lane is empty": 1, "reward": 1}, ()) for how in BOTH),
+    ("asterix", 500, CALM, {"reward": 1}, ("levels",)),
+    *(("freeway", 2600, how, {"time is up": 1, "crossed": 1, "run over": 1}, ()) for how in BOTH),
+    *(("space_invaders", 1600, how, {"new wave": 7, "fastest": 1}, ()) for how in BOTH),
+    ("space_invaders", 800, CALM | {"sticky": 0.1}, {"new wave": 3}, ("fastest",)),
+    ("space_invaders", 1500, {"allowed": NO_FIRE}, {"landed": 1, "shot": 1}, ()),
+    (
+        *("seaquest", 2500, {"sticky": 0.1, "value": divers_first}),
+        {"surfaced with some": 1, "surfaced with six": 1, "surfaced owing": 1, "no room for a diver": 1},
+        (),
+    ),
+    ("seaquest", 1500, {"value": levels_first}, {"fastest": 1, "torpedo on its way": 1}, ()),
+    ("seaquest", 1000, CALM | {"value": divers_first}, {"surfaced with some": 1}, ("fastest",)),
+    ("seaquest", 700, {"allowed": SUBMERGED}, {"suffocated": 1}, ()),
+    ("seaquest", 50, {"allowed": (rows.UP, rows.DOWN), "value": the_end_first}, {"surfaced with none": 1}, ()),
+]
+"""Game, steps, how it is played, what has to be seen how often at least, and what must not be seen."""
 
 
-def test_seaquest_until_the_oxygen_is_out():
-    allowed = (rows.STAY, rows.LEFT, rows.RIGHT, rows.DOWN, rows.FIRE)
-    assert play_beside("seaquest", 700, allowed=allowed)["suffocated"]
-
-
-def test_seaquest_ends_at_the_surface_without_divers():
-    seen = play_beside("seaquest", 50, allowed=(rows.UP, rows.DOWN), value=lambda states: 2000 * states[:, rows.OVER])
-    assert seen["surfaced with none"]
+@pytest.mark.parametrize(("id_", "steps", "how", "least", "never"), SITUATIONS)
+def test_rare_situations_come_out_as_the_package_s(id_, steps, how, least, never):
+    seen = play_beside(id_, steps, **how)
+    assert {name: seen[name] for name in least if seen[name] < least[name]} == {}
+    assert not any(seen[name] for name in never)
 
 
 class Herd(list):

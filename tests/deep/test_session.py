@@ -41,6 +41,15 @@ def stop_at(monkeypatch, agent_steps, action):
     monkeypatch.setattr(Trainer, "step", stepping)
 
 
+def interrupted_at(agent_steps, folder, monkeypatch, config=None, sent=signal.SIGINT, **options):
+    """A population that was stopped by a signal after so many agent steps."""
+    with monkeypatch.context() as patched:
+        stop_at(patched, agent_steps, lambda: os.kill(os.getpid(), sent))
+        with pytest.raises(KeyboardInterrupt, match="go on with --resume"):
+            train(config or small(), folder, **options)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     return train(small(), tmp_path_factory.mktemp("undisturbed"))
@@ -53,7 +62,7 @@ def test_each_run_has_a_folder_with_all_its_files(undisturbed):
         files = {path.name for path in (undisturbed / run).iterdir()}
         logs = {"episodes.csv", "metrics.csv", "representation.csv", "timing.csv"}
         assert files == logs | {"config.toml", "provenance.json", "status.json", "checkpoints"}
-        status = json.loads((undisturbed / run / "status.json").read_text())
+        status = read_status(undisturbed / run)
         assert status == {"state": "done", "agent_steps": 1200, "reason": ""}
 
 
@@ -143,20 +152,113 @@ def test_there_is_a_sign_of_life_after_every_step(tmp_path, monkeypatch):
     assert len(seen) > (small().agent_steps - 700) // small().settings.envs_per_run
 
 
-def test_a_folder_without_population_cannot_be_resumed(tmp_path):
-    with pytest.raises(UserError, match="holds no population; --resume takes the folder that was given as --out"):
-        resume(tmp_path)
-
-
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_saves_and_the_resumed_run_is_the_undisturbed_one(undisturbed, tmp_path, monkeypatch, sent):
-    with monkeypatch.context() as patched:
-        stop_at(patched, 777, lambda: os.kill(os.getpid(), sent))
-        with pytest.raises(KeyboardInterrupt):
-            train(small(), tmp_path / "run")
-    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    interrupted_at(777, tmp_path, monkeypatch, sent=sent)
+    status = read_status(tmp_path / "cartpole-dqn-s0")
     assert (status["state"], status["agent_steps"]) == ("interrupted", 777)
-    assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
+    assert fingerprint(resume(tmp_path)) == fingerprint(undisturbed)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"game": "minatar/space_invaders", "frames": 700, "checkpoint_period_agent_steps": 200},
+        {"envs_per_run": 3, "n_step": 3, "double_q": True},
+        {"layer_norm": True, "weight_decay": 0.01, "loss": "squared"},
+    ],
+)
+def test_every_kind_of_population_resumes_exactly(tmp_path, monkeypatch, changes):
+    expected = fingerprint(train(small(**changes), tmp_path / "undisturbed"))
+    interrupted_at(453 if "envs_per_run" in changes else 455, tmp_path / "run", monkeypatch, small(**changes))
+    assert fingerprint(resume(tmp_path / "run")) == expected
+
+
+def test_a_damaged_checkpoint_costs_time_and_is_made_anew(undisturbed, tmp_path, monkeypatch, capsys):
+    victim = interrupted_at(777, tmp_path, monkeypatch) / "cartpole-dqn-s0" / "checkpoints" / "777.safetensors"
+    victim.write_bytes(victim.read_bytes()[:-1])
+    with monkeypatch.context() as patched:
+        stop_at(patched, 770, lambda: os.kill(os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            resume(tmp_path)
+    assert "gramian: the checkpoint at agent step 777 is damaged" in capsys.readouterr().err
+    assert sorted(path.name for path in (tmp_path / "checkpoints").glob("*.json")) == ["750.json", "770.json"]
+    assert sorted(path.name for path in victim.parent.iterdir()) == ["750.safetensors", "770.safetensors"]
+    assert fingerprint(resume(tmp_path)) == fingerprint(undisturbed)
+
+
+@pytest.mark.parametrize("stopped_at", [600, 699])
+def test_without_the_replay_a_resumed_run_refills_it_and_goes_on(tmp_path, monkeypatch, stopped_at):
+    interrupted_at(stopped_at, tmp_path, monkeypatch, checkpoint_replay=False)
+    assert not list(tmp_path.rglob("replay-*"))
+    resume(tmp_path)
+    table = rows(tmp_path / "cartpole-dqn-s0" / "metrics.csv")
+    updates = {int(row["agent_steps"]): int(row["updates"]) for row in table}
+    assert max(updates) == 1200
+    if stopped_at == 600:  # the prefill's hundred steps pass first
+        assert (updates[600], updates[700], updates[1200]) == (62, 62, 63 + 500 // 8)
+    else:  # a metrics point right after the resume is passed over
+        assert 700 not in updates
+
+
+def wild(calm, number):
+    """The same population, in which one run diverges."""
+    runs = list(calm.runs)
+    runs[number] = replace(runs[number], learning_rate=1e30)
+    return replace(calm, runs=tuple(runs))
+
+
+def test_a_run_that_diverges_is_marked_and_the_others_are_those_of_a_calm_population(tmp_path, monkeypatch):
+    calm = small(arms=[Arm("dqn")], seeds=[0, 1, 2], max_grad_norm=0.0)
+    mad = wild(calm, 1)
+    folder, seen = tmp_path / "wild" / mad.runs[1].name, []
+
+    def logged():
+        return [(folder / name).read_bytes() for name in ("episodes.csv", "metrics.csv", "representation.csv")]
+
+    def writing(where, state, *arguments):
+        if state == "diverged":
+            seen.append(logged())
+        write_status(where, state, *arguments)
+
+    monkeypatch.setattr(session, "write_status", writing)
+    train(calm, tmp_path / "calm")
+    train(mad, tmp_path / "wild")
+    assert len(seen) > 1  # the population went on without it
+    assert all(one == logged() for one in seen)  # its logs are whole when its status says so
+    status = read_status(folder)
+    assert (status["state"], status["reason"][:21]) == ("diverged", "not finite at update ")
+    assert rows(folder / "metrics.csv")  # its numbers stay
+    for run in (calm.runs[0], calm.runs[2]):
+        for name in ("episodes.csv", "metrics.csv", "checkpoints/1200.safetensors"):
+            ours, theirs = (tmp_path / where / run.name / name for where in ("wild", "calm"))
+            assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_a_population_that_has_diverged_whole_ends(tmp_path):
+    mad = wild(small(arms=[Arm("dqn")], seeds=[0], max_grad_norm=0.0), 0)
+    for go in (lambda: train(mad, tmp_path), lambda: resume(tmp_path)):
+        go()
+        status = read_status(tmp_path / mad.runs[0].name)
+        assert (status["state"], status["agent_steps"] < 1200) == ("diverged", True)
+
+
+def test_a_run_that_diverges_after_the_last_metrics_is_marked_too(tmp_path):
+    calm = small(arms=[Arm("dqn")], seeds=[0, 1], frames=400, metrics_period_agent_steps=10_000, max_grad_norm=0.0)
+    train(wild(calm, 1), tmp_path)
+    assert [read_status(tmp_path / run.name)["state"] for run in wild(calm, 1).runs] == ["done", "diverged"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [(None, "holds no population; --resume takes"), ('{"format": 99}', "has format 99")]
+    + [(text, "is damaged") for text in ("", "{", "{}")],
+)
+def test_a_population_file_that_cannot_be_read_is_one_clear_line(tmp_path, text, said):
+    if text is not None:
+        (tmp_path / "population.json").write_text(text)
+    with pytest.raises(UserError, match=said):
+        resume(tmp_path)
 
 
 @pytest.mark.slow
@@ -177,105 +279,6 @@ def test_a_process_that_dies_resumes_from_its_last_checkpoint_as_if_nothing_had_
     assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"game": "minatar/space_invaders", "frames": 700, "checkpoint_period_agent_steps": 200},
-        {"envs_per_run": 3, "n_step": 3, "double_q": True},
-        {"layer_norm": True, "weight_decay": 0.01, "loss": "squared"},
-    ],
-)
-def test_every_kind_of_population_resumes_exactly(tmp_path, monkeypatch, changes):
-    expected = fingerprint(train(small(**changes), tmp_path / "undisturbed"))
-    with monkeypatch.context() as patched:
-        stop_at(patched, 453 if "envs_per_run" in changes else 455, lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            train(small(**changes), tmp_path / "run")
-    assert fingerprint(resume(tmp_path / "run")) == expected
-
-
-def test_a_damaged_checkpoint_costs_time_and_nothing_else(undisturbed, tmp_path, monkeypatch, capsys):
-    with monkeypatch.context() as patched:
-        stop_at(patched, 777, lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            train(small(), tmp_path / "run")
-    path = tmp_path / "run" / "cartpole-dqn-s1" / "checkpoints" / "777.safetensors"
-    path.write_bytes(path.read_bytes()[:-1])
-    resume(tmp_path / "run")
-    assert "gramian: the checkpoint at agent step 777 is damaged" in capsys.readouterr().err
-    assert fingerprint(tmp_path / "run") == fingerprint(undisturbed)
-
-
-def test_without_the_replay_a_resumed_run_refills_it_and_goes_on(tmp_path, monkeypatch):
-    with monkeypatch.context() as patched:
-        stop_at(patched, 600, lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            train(small(), tmp_path / "run", checkpoint_replay=False)
-    assert not list(tmp_path.rglob("replay-*"))
-    resume(tmp_path / "run")
-    updates = {
-        int(row["agent_steps"]): int(row["updates"]) for row in rows(tmp_path / "run/cartpole-dqn-s0/metrics.csv")
-    }
-    assert updates[600] == 62
-    assert updates[700] == 62  # the prefill's hundred steps pass first
-    assert updates[1200] == 63 + 500 // 8
-
-
-def test_a_run_that_diverges_is_marked_and_the_others_are_those_of_a_calm_population(tmp_path):
-    calm = small(arms=[Arm("dqn")], seeds=[0, 1, 2], max_grad_norm=0.0)
-    wild = replace(calm, runs=(calm.runs[0], replace(calm.runs[1], learning_rate=1e30), calm.runs[2]))
-    train(calm, tmp_path / "calm")
-    train(wild, tmp_path / "wild")
-    status = json.loads((tmp_path / "wild" / wild.runs[1].name / "status.json").read_text())
-    assert status["state"] == "diverged"
-    assert status["reason"].startswith("not finite at update ")
-    for run in (calm.runs[0], calm.runs[2]):
-        for name in ("episodes.csv", "metrics.csv", "checkpoints/1200.safetensors"):
-            ours, theirs = (tmp_path / folder / run.name / name for folder in ("wild", "calm"))
-            assert ours.read_bytes() == theirs.read_bytes()
-    assert rows(tmp_path / "wild" / wild.runs[1].name / "metrics.csv")  # its numbers stay
-
-
-def test_the_logs_of_a_diverged_run_are_whole_when_its_status_says_so(tmp_path, monkeypatch):
-    calm = small(arms=[Arm("dqn")], seeds=[0, 1], max_grad_norm=0.0)
-    wild = replace(calm, runs=(calm.runs[0], replace(calm.runs[1], learning_rate=1e30)))
-    folder = tmp_path / "wild" / wild.runs[1].name
-    seen = []
-
-    def logged():
-        return [(folder / name).read_bytes() for name in ("episodes.csv", "metrics.csv", "representation.csv")]
-
-    def writing(where, state, *arguments):
-        if state == "diverged":
-            seen.append(logged())
-        write_status(where, state, *arguments)
-
-    monkeypatch.setattr(session, "write_status", writing)
-    train(wild, tmp_path / "wild")
-    assert len(seen) > 1  # the population went on without it
-    assert all(one == logged() for one in seen)
-
-
-def test_a_population_that_has_diverged_whole_ends(tmp_path):
-    calm = small(arms=[Arm("dqn")], seeds=[0])
-    wild = replace(
-        calm, runs=(replace(calm.runs[0], learning_rate=1e30),), settings=replace(calm.settings, max_grad_norm=0.0)
-    )
-    for go in (lambda: train(wild, tmp_path / "wild"), lambda: resume(tmp_path / "wild")):
-        go()
-        status = json.loads((tmp_path / "wild" / wild.runs[0].name / "status.json").read_text())
-        assert status["state"] == "diverged"
-        assert status["agent_steps"] < 1200
-
-
-def test_a_run_that_diverges_after_the_last_metrics_is_marked_too(tmp_path):
-    calm = small(arms=[Arm("dqn")], seeds=[0, 1], frames=400, metrics_period_agent_steps=10_000, max_grad_norm=0.0)
-    wild = replace(calm, runs=(calm.runs[0], replace(calm.runs[1], learning_rate=1e30)))
-    train(wild, tmp_path / "wild")
-    states = [json.loads((tmp_path / "wild" / run.name / "status.json").read_text())["state"] for run in wild.runs]
-    assert states == ["done", "diverged"]
-
-
 def test_a_full_disk_stops_the_run_with_a_clear_line_and_keeps_the_last_checkpoint(undisturbed, tmp_path, monkeypatch):
     from gramian.deep.training import checkpoint
 
@@ -290,62 +293,9 @@ def test_a_full_disk_stops_the_run_with_a_clear_line_and_keeps_the_last_checkpoi
         patched.setattr(checkpoint, "replace_bytes", full)
         with pytest.raises(WorkFailed, match="no space left on device; the checkpoint at agent step 500 is whole"):
             train(small(), tmp_path / "run")
-    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    status = read_status(tmp_path / "run" / "cartpole-dqn-s0")
     assert status["state"] == "failed"
     assert fingerprint(resume(tmp_path / "run")) == fingerprint(undisturbed)
-
-
-def interrupted_at(agent_steps, folder, monkeypatch, **options):
-    """A population that was stopped by Ctrl-C after so many agent steps."""
-    with monkeypatch.context() as patched:
-        stop_at(patched, agent_steps, lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt, match="go on with --resume"):
-            train(small(), folder, **options)
-    return folder
-
-
-def test_a_truncated_manifest_is_passed_over_and_made_anew(undisturbed, tmp_path, monkeypatch, capsys):
-    folder = interrupted_at(777, tmp_path / "run", monkeypatch)
-    manifest = folder / "checkpoints" / "777.json"
-    manifest.write_bytes(manifest.read_bytes()[:20])
-    resume(folder)
-    assert "gramian: the checkpoint at agent step 777 is damaged" in capsys.readouterr().err
-    assert fingerprint(folder) == fingerprint(undisturbed)
-
-
-def test_after_a_fallback_the_damaged_checkpoint_is_gone_and_the_good_one_kept(tmp_path, monkeypatch):
-    folder = interrupted_at(777, tmp_path / "run", monkeypatch)
-    victim = folder / "cartpole-dqn-s0" / "checkpoints" / "777.safetensors"
-    victim.write_bytes(victim.read_bytes()[:-1])
-    with monkeypatch.context() as patched:
-        stop_at(patched, 770, lambda: os.kill(os.getpid(), signal.SIGINT))
-        with pytest.raises(KeyboardInterrupt):
-            resume(folder)
-    assert sorted(path.name for path in (folder / "checkpoints").glob("*.json")) == ["750.json", "770.json"]
-    weights = sorted(path.name for path in (folder / "cartpole-dqn-s0" / "checkpoints").iterdir())
-    assert weights == ["750.safetensors", "770.safetensors"]
-
-
-@pytest.mark.parametrize("log", ["episodes.csv", "metrics.csv"])
-@pytest.mark.parametrize("damage", ["shorter", "missing"])
-def test_a_log_that_is_shorter_than_it_was_makes_its_checkpoint_unusable(tmp_path, monkeypatch, capsys, log, damage):
-    folder = interrupted_at(777, tmp_path / "run", monkeypatch)
-    path = folder / "cartpole-gram-k0.1-s1" / log
-    if damage == "missing":
-        path.unlink()
-    else:
-        path.write_bytes(path.read_bytes()[:50])
-    with pytest.raises(UserError, match=r"is whole; remove .* to train it anew"):
-        resume(folder)
-    assert "is damaged" in capsys.readouterr().err
-    assert not path.exists() or b"\0" not in path.read_bytes()
-
-
-def test_without_the_replay_a_metrics_point_right_after_the_resume_is_passed_over(tmp_path, monkeypatch):
-    folder = interrupted_at(699, tmp_path / "run", monkeypatch, checkpoint_replay=False)
-    resume(folder)
-    steps = [int(row["agent_steps"]) for row in rows(folder / "cartpole-dqn-s0" / "metrics.csv")]
-    assert steps[-1] == 1200
 
 
 @pytest.mark.parametrize("victim", ["", "episodes.csv", "timing.csv", "config.toml"])
@@ -355,7 +305,7 @@ def test_a_folder_or_a_file_that_vanishes_stops_the_run_with_one_line(tmp_path, 
     with pytest.raises(WorkFailed, match=r"cartpole-dqn-s0.*(was removed or replaced|has vanished).*--resume"):
         train(small(), tmp_path / "run")
     assert not (folder / victim).exists()
-    status = json.loads((tmp_path / "run" / "cartpole-dqn-s1" / "status.json").read_text())
+    status = read_status(tmp_path / "run" / "cartpole-dqn-s1")
     assert status["state"] == "failed"
 
 
@@ -404,13 +354,6 @@ def test_altered_settings_are_refused_and_those_of_an_older_version_used_with_a_
     assert capsys.readouterr().err.count("has no checksums of its settings and logs") == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", '{"format": 99}'])
-def test_a_damaged_population_file_is_one_clear_line(tmp_path, text):
-    (tmp_path / "population.json").write_text(text)
-    with pytest.raises(UserError, match=r"is damaged|has format 99"):
-        resume(tmp_path)
-
-
 def test_a_bug_leaves_its_reason_in_the_status(tmp_path, monkeypatch):
     def bug():
         raise ZeroDivisionError("oh")
@@ -418,7 +361,7 @@ def test_a_bug_leaves_its_reason_in_the_status(tmp_path, monkeypatch):
     stop_at(monkeypatch, 300, bug)
     with pytest.raises(ZeroDivisionError):
         train(small(), tmp_path / "run")
-    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    status = read_status(tmp_path / "run" / "cartpole-dqn-s0")
     assert (status["state"], status["reason"]) == ("failed", "ZeroDivisionError: oh")
 
 
@@ -433,7 +376,7 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(tmp_path):
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr
     assert "file too large" in done.stderr.splitlines()[-1]
-    status = json.loads((tmp_path / "run" / "cartpole-dqn-s0" / "status.json").read_text())
+    status = read_status(tmp_path / "run" / "cartpole-dqn-s0")
     assert status["state"] == "failed"
 
 

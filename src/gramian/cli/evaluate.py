@@ -11,6 +11,7 @@ import tyro
 
 from gramian.core.errors import WorkFailed
 from gramian.core.files import output_folder, replace_text
+from gramian.core.progress import counted
 from gramian.deep.envs.options import EnvironmentOptions
 from gramian.deep.runs.evaluation import AT_ONCE, PlayedGame, evaluate, summary
 from gramian.deep.runs.load import CONFIG, Run, load_run, read_run
@@ -62,7 +63,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
         check_video(options.record)
     run = load_run(options.run, options.device)
     for folder in (out, *([] if options.record is None else [options.record.parent])):
-        # what cannot be written is said before the games are played, and no folder is made for games that are not
+        # a folder that cannot be written is refused before the games are played, and none is made until then
         output_folder(next(path for path in (folder, *folder.absolute().parents) if path.exists()))
     games = evaluate(
         run,
@@ -72,8 +73,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
         options=options.environment,
         at_once=options.at_once,
     )
-    count = f"{len(games)} game{'' if len(games) == 1 else 's'}"
-    print(f"{run.spec.name} at agent step {run.agent_steps:,}, {count}, ε = {options.epsilon:g}")
+    print(f"{run.spec.name} at agent step {run.agent_steps:,}, {counted(len(games), 'game')}, ε = {options.epsilon:g}")
     print(f"raw return: {summary([game.raw_return for game in games])}", flush=True)
     try:
         replace_text(output_folder(out) / EVALUATION, _csv(run, games, options))
@@ -89,16 +89,8 @@ def evaluate_command(options: EvaluateOptions) -> int:
 
 
 def _csv(run: Run, games: Sequence[PlayedGame], options: EvaluateOptions) -> str:
-    rows = [
-        (
-            run.agent_steps,
-            repr(options.epsilon),
-            options.seed,
-            game.episode,
-            repr(game.raw_return),
-            game.length_agent_steps,
-            int(game.truncated),
-        )
-        for game in games
-    ]
-    return "\n".join(",".join(map(str, row)) for row in (EVALUATION_COLUMNS, *rows)) + "\n"
+    lines = [",".join(EVALUATION_COLUMNS)]
+    for game in games:
+        own = (game.episode, repr(game.raw_return), game.length_agent_steps, int(game.truncated))
+        lines.append(",".join(map(str, (run.agent_steps, repr(options.epsilon), options.seed, *own))))
+    return "\n".join(lines) + "\n"

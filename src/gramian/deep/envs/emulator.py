@@ -233,12 +233,10 @@ class GreyPicture:
     """Greys of two neighbours by their colours: half as many to look up. (Of either byte order.)"""
 
     def __init__(self) -> None:
-        self.screens, self._screens_before = np.zeros((2, 2, *SCREEN), np.uint8)
-        # Views of both: eight pixels at a time to compare, two to find their greys. They are exchanged at every frame.
-        self._words, self._words_before = (x.view(np.uint64).ravel() for x in (self.screens, self._screens_before))
-        self._pairs, self._pairs_before = (
-            x.view(np.uint16).reshape(2, 840, 20) for x in (self.screens, self._screens_before)
-        )
+        self.screens = np.zeros((2, *SCREEN), np.uint8)
+        self._words = self.screens.view(np.uint64).ravel()  # eight pixels at a time to compare
+        self._words_before = np.zeros_like(self._words)
+        self._pairs = self.screens.view(np.uint16).reshape(2, 840, 20)  # two at a time to find their greys
         self._differ = np.empty(self._words.shape, bool)
         self._piece_of_word = np.arange(self._words.size) // 5 % 840
         self._changed = np.empty(840, bool)
@@ -254,7 +252,7 @@ class GreyPicture:
         self._grey = np.zeros((2, 42 * PIXELS), np.float32)
 
     def show(self, out: NDArray[np.uint8]) -> None:
-        """Write the frame of the two ``screens`` into ``out``; overwrite ``screens`` before the next call."""
+        """Write the frame of the two ``screens`` into ``out``."""
         np.not_equal(self._words, self._words_before, out=self._differ)
         (words,) = self._differ.nonzero()
         if words.size:
@@ -262,10 +260,8 @@ class GreyPicture:
             self._changed[self._piece_of_word.take(words)] = True
             (pieces,) = self._changed.nonzero()
             self._shrink(pieces)
+            self._words_before[:] = self._words
         out.reshape(42, 2, PIXELS)[:] = self._grey.reshape(2, 42, PIXELS).swapaxes(0, 1)
-        self.screens, self._screens_before = self._screens_before, self.screens
-        self._words, self._words_before = self._words_before, self._words
-        self._pairs, self._pairs_before = self._pairs_before, self._pairs
 
     def _shrink(self, pieces: NDArray[np.intp]) -> None:
         first, second = self._two_greys.take(self._pairs.take(pieces, axis=1)).view(np.uint8)
