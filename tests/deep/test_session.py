@@ -197,8 +197,6 @@ def test_without_the_replay_a_resumed_run_refills_it_and_goes_on(tmp_path, monke
     assert max(updates) == 1200
     if stopped_at == 600:  # the prefill's hundred steps pass first
         assert (updates[600], updates[700], updates[1200]) == (62, 62, 63 + 500 // 8)
-    else:  # a metrics point right after the resume is passed over
-        assert 700 not in updates
 
 
 def wild(calm, number):
