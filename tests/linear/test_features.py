@@ -32,31 +32,32 @@ def test_every_state_of_the_box_has_k_different_features_within_d(tilings, tiles
             assert active.max() < coding.d
 
 
-def test_states_outside_the_box_count_as_on_its_border():
+def test_states_outside_the_box_count_as_on_its_border_and_actions_share_no_feature():
     coding = TileCoding(LOW, HIGH, actions=3)
     assert coding.active((9.0, -9.0)).tolist() == coding.active((HIGH[0], LOW[1])).tolist()
-
-
-def test_actions_share_no_feature():
-    coding = TileCoding(LOW, HIGH, actions=3)
     blocks = [set(coding.active((0.1, 0.01), action)) for action in range(3)]
     assert len(set.union(*blocks)) == 6
 
 
-def some_features(copies, n=400):
+def some_features(copies, n=400, copied=-1):
     rng = np.random.default_rng(0)
     states = np.stack([rng.uniform(*bounds, n) for bounds in zip(LOW, HIGH, strict=True)], axis=1)
-    return TileCoding(LOW, HIGH, tiles=3, actions=3, copies=copies).matrix(states, rng.integers(3, size=n))
+    return TileCoding(LOW, HIGH, tiles=3, actions=3, copies=copies, copied=copied).matrix(
+        states, rng.integers(3, size=n)
+    )
 
 
-def test_copies_double_d_and_leave_the_rank_unchanged():
+def test_copies_double_d_leave_the_rank_unchanged_and_raise_the_correlation():
     once, twice = some_features(0), some_features(1)
     np.testing.assert_array_equal(twice, np.hstack([once, once]))
     assert np.linalg.matrix_rank(twice) == np.linalg.matrix_rank(once)
+    assert mean_absolute_correlation(twice) > mean_absolute_correlation(once)
 
 
-def test_copies_raise_the_mean_absolute_correlation():
-    assert mean_absolute_correlation(some_features(1)) > mean_absolute_correlation(some_features(0))
+def test_one_copied_feature_is_one_more_column():
+    once = some_features(0)
+    one = some_features(1, copied=5)
+    np.testing.assert_array_equal(one, np.hstack([once, once[:, 5:6]]))
 
 
 def test_mean_absolute_correlation_of_a_hand_example():
@@ -72,6 +73,7 @@ def test_mean_absolute_correlation_of_a_hand_example():
         ({"tiles": 0}, "tiles is 0; it must be at least 1"),
         ({"actions": 0}, "actions is 0"),
         ({"copies": -1}, "copies is -1; it must be at least 0"),
+        ({"copies": 1, "copied": 9999}, "copied is 9999 with 1 copies; one feature of φ has one copy"),
         ({"high": (-2.0, 1.0)}, "are not a box"),
     ],
 )

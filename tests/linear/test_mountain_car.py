@@ -12,6 +12,7 @@ from gramian.linear.mountain_car import (
     MountainCar,
     compute,
     costly_cases,
+    initial_weights,
     needed_bytes,
     simulate,
     swept_arms,
@@ -54,6 +55,7 @@ def test_the_command_writes_tables_and_figures(done):
         "mountain_car_summary.csv",
         "mountain_car_contrasts.csv",
         "mountain_car_features.csv",
+        "mountain_car_distances.csv",
         "mountain_car.png",
         "mountain_car_controls.png",
         "mountain_car_sensitivity.png",
@@ -99,6 +101,22 @@ def test_costly_arms_are_compared_with_their_counterparts_on_the_same_runs(done)
         other = runs[row["copies"], row["second"], "0", one["alpha_k_d"]]
         difference = np.mean([int(one[n]) - int(other[n]) for n in ("0", "1")]) / SMALL["episodes"]
         assert float(row["difference"]) == pytest.approx(difference)
+
+
+def test_the_distance_from_orthogonal_is_that_of_the_last_transform_at_the_best_step_size(done, tmp_path):
+    rows = rows_of(done / "mountain_car_distances.csv")
+    assert {row["form"] for row in rows} == {"reduced", "full"}
+    row = next(r for r in rows if (r["copies"], r["arm"], r["lambda"]) == ("1", "A, single-sample", "0.1"))
+    summary = rows_of(done / "mountain_car_summary.csv")
+    assert row["alpha_k_d"] in {r["best_alpha_k_d"] for r in summary if r["arm"] == "A, single-sample"}
+    case, found = Case(1, Arm("reduced", "single", 0.1), float(row["alpha_k_d"])), []
+    for run in range(SMALL["runs"]):
+        initial = initial_weights(small(tmp_path), case, run)
+        simulate(small(tmp_path), case, run, np.zeros(1, dtype=bool), np.zeros((0, 3)), initial)
+        singular = np.linalg.svd(initial[0].A, compute_uv=False)
+        found.append(np.sqrt(((singular**2 - 1) ** 2).mean()))  # the same in terms of singular values
+    assert float(row["distance_mean"]) == pytest.approx(np.mean(found))
+    assert float(row["distance_se"]) == pytest.approx(np.std(found, ddof=1) / np.sqrt(len(found)))
 
 
 def test_copies_raise_the_reported_correlation(done):

@@ -6,14 +6,9 @@ from hypothesis import strategies as st
 from gramian.core.statistics import cross_fitted_best, half_bootstrap, halves, mean_and_error, share_within
 
 
-def test_mean_and_error_of_a_hand_example():
+def test_mean_and_standard_error_of_a_hand_example():
     assert mean_and_error(np.array([1.0, 2.0, 3.0])) == pytest.approx((2.0, 1 / np.sqrt(3)))
-
-
-def test_one_value_has_no_standard_error():
-    mean, error = mean_and_error(np.array([4.0]))
-    assert mean == 4.0
-    assert np.isnan(error)
+    assert mean_and_error(np.array([4.0])) == pytest.approx((4.0, np.nan), nan_ok=True)
 
 
 def test_the_interval_is_as_wide_as_the_normal_one():
@@ -29,12 +24,9 @@ def test_rows_are_resampled_together_so_that_paired_noise_cancels():
     assert (low, high) == pytest.approx((1.0, 1.0))
 
 
-def test_halves_share_no_run_and_miss_none():
+def test_halves_share_no_run_and_miss_none_and_one_run_is_both():
     first, second = halves(np.arange(14.0).reshape(2, 7))
     np.testing.assert_array_equal(np.hstack([first, second]), np.arange(14.0).reshape(2, 7))
-
-
-def test_one_run_is_both_halves():
     np.testing.assert_array_equal(halves(np.array([[3.0]])), [[[3.0]], [[3.0]]])
 
 

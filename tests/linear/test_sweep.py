@@ -27,23 +27,17 @@ def test_another_configuration_in_the_same_folder_is_refused_and_changes_nothing
     assert (tmp_path / "configuration.json").read_text() == before
 
 
-def test_cells_without_their_configuration_are_refused(tmp_path):
-    (tmp_path / "cells").mkdir()
-    with pytest.raises(UserError, match="holds cells but no configuration"):
-        cells_of(tmp_path)
-
-
-def test_an_unreadable_configuration_is_named(tmp_path):
-    (tmp_path / "configuration.json").write_text("{")
-    with pytest.raises(UserError, match="cannot read"):
-        cells_of(tmp_path)
-
-
-def test_a_damaged_cell_is_named(tmp_path):
-    cells = cells_of(tmp_path)
-    (tmp_path / "cells" / "a.npz").write_bytes(b"not an archive")
+def test_folders_that_cannot_be_continued_are_named(tmp_path):
+    cells = cells_of(tmp_path / "a")
+    (tmp_path / "a" / "cells" / "a.npz").write_bytes(b"not an archive")
     with pytest.raises(UserError, match=r"cannot read the cell '.*a\.npz'"):
         cells.load("a")
+    (tmp_path / "a" / "configuration.json").write_text("{")
+    with pytest.raises(UserError, match="cannot read"):
+        cells_of(tmp_path / "a")
+    (tmp_path / "a" / "configuration.json").unlink()
+    with pytest.raises(UserError, match="holds cells but no configuration"):
+        cells_of(tmp_path / "a")
 
 
 def test_finished_cells_are_not_computed_again(tmp_path):
@@ -89,11 +83,8 @@ def test_an_interrupt_keeps_what_has_finished_and_stops_the_rest(tmp_path):
 
 
 def test_a_failed_job_fails_loudly(tmp_path):
-    def job(_):
-        raise ZeroDivisionError
-
     with pytest.raises(ZeroDivisionError):
-        run_cells(cells_of(tmp_path), {"a": job}, threads=1, description="test")
+        run_cells(cells_of(tmp_path), {"a": lambda _: 1 / 0}, threads=1, description="test")
 
 
 def test_the_configuration_is_plain_json(tmp_path):

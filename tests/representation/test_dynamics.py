@@ -36,24 +36,21 @@ def test_too_few_rows_or_no_growth_give_nan():
     assert math.isnan(still["growth_share_td_error"])
 
 
-def test_a_line_that_is_being_written_is_left_out(tmp_path):
+def test_logs_are_read_by_columns_without_a_line_that_is_being_written(tmp_path):
     path = tmp_path / "metrics.csv"
     path.write_text("frames,q\n1,2.5\n2,nan\n3,4", encoding="utf-8")
     columns = read_columns(path)
     assert columns["frames"].tolist() == [1, 2]
     assert math.isnan(columns["q"][1])
-
-
-def test_a_log_without_rows_has_empty_columns(tmp_path):
-    path = tmp_path / "metrics.csv"
     path.write_text("frames,q\n", encoding="utf-8")
     assert read_columns(path)["q"].tolist() == []
 
 
-def test_a_damaged_or_missing_log_is_named(tmp_path):
-    path = tmp_path / "metrics.csv"
-    with pytest.raises(UserError, match=r"there is no .*metrics.csv"):
-        read_columns(path)
-    path.write_text("frames,q\n1,abc\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"cannot read .*metrics.csv"):
-        read_columns(path)
+@pytest.mark.parametrize(
+    ("text", "message"), [(None, "there is no .*metrics.csv"), ("q\nabc\n", "cannot read .*metrics")]
+)
+def test_a_damaged_or_missing_log_is_named(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "metrics.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(UserError, match=message):
+        read_columns(tmp_path / "metrics.csv")

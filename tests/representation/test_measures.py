@@ -118,15 +118,16 @@ def test_features_that_are_not_finite_are_refused_with_their_number():
             function(bad)
 
 
-@pytest.mark.parametrize("bad", [torch.zeros(3), torch.zeros(0, 3), torch.zeros(3, 0), torch.zeros(2, 2, 2)])
-def test_anything_but_a_table_of_features_is_refused(bad):
-    with pytest.raises(ValueError, match=r"shape \[N, d\]"):
+@pytest.mark.parametrize(
+    ("bad", "error", "message"),
+    [
+        *((torch.zeros(*shape), ValueError, r"shape \[N, d\]") for shape in ((3,), (0, 3), (3, 0), (2, 2, 2))),
+        (torch.ones(2, 2, dtype=torch.int64), TypeError, "floating-point"),
+    ],
+)
+def test_anything_but_a_table_of_numbers_is_refused(bad, error, message):
+    with pytest.raises(error, match=message):
         measures.srank(bad)
-
-
-def test_integer_features_are_refused():
-    with pytest.raises(TypeError, match="floating-point"):
-        measures.srank(torch.ones(2, 2, dtype=torch.int64))
 
 
 def test_numpy_arrays_are_features_too():

@@ -67,39 +67,28 @@ def test_numpy_observations_are_taken():
     assert probe(network(), states, layer="1").measures["states"] == 10
 
 
-def test_an_unknown_layer_is_refused_with_the_nearest_name():
-    model = nn.ModuleDict({"features": nn.Linear(4, 2)})
-    with pytest.raises(UserError, match="unknown layer of ModuleDict 'feature'; did you mean 'features'"):
-        probe(model, torch.zeros(2, 4), layer="feature")
+class Idle(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.idle = nn.Linear(4, 2), nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.used(x)
 
 
-def test_a_layer_of_another_model_is_refused():
-    with pytest.raises(ValueError, match="not a module of"):
-        probe(network(), torch.zeros(2, 4), layer=nn.ReLU())
-
-
-def test_a_layer_that_is_not_called_is_refused():
-    class Idle(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.used, self.idle = nn.Linear(4, 2), nn.Linear(4, 2)
-
-        def forward(self, x):
-            return self.used(x)
-
-    with pytest.raises(ValueError, match="'idle' was called 0 times"):
-        probe(Idle(), torch.zeros(2, 4), layer="idle")
-    assert probe(Idle(), torch.zeros(2, 4), layer="used").measures["states"] == 2
-
-
-def test_a_layer_that_puts_out_no_tensor_is_refused():
-    with pytest.raises(TypeError, match="puts out a tuple"):
-        probe(nn.Sequential(nn.LSTM(4, 3)), torch.zeros(2, 5, 4), layer="0")
-
-
-def test_no_observations_are_refused():
-    with pytest.raises(ValueError, match="no observations"):
-        probe(network(), torch.zeros(0, 4), layer="1")
+@pytest.mark.parametrize(
+    ("model", "observations", "layer", "error", "message"),
+    [
+        (nn.ModuleDict({"features": nn.Linear(4, 2)}), (2, 4), "feature", UserError, "did you mean 'features'"),
+        (network(), (2, 4), nn.ReLU(), ValueError, "not a module of"),
+        (Idle(), (2, 4), "idle", ValueError, "'idle' was called 0 times"),
+        (nn.Sequential(nn.LSTM(4, 3)), (2, 5, 4), "0", TypeError, "puts out a tuple"),
+        (network(), (0, 4), "1", ValueError, "no observations"),
+    ],
+)
+def test_what_cannot_be_probed_is_refused(model, observations, layer, error, message):
+    with pytest.raises(error, match=message):
+        probe(model, torch.zeros(*observations), layer=layer)
 
 
 def test_a_model_with_nan_weights_gives_nan_and_no_crash():

@@ -29,8 +29,8 @@ def mountain_car_command(options: MountainCar) -> int:
     """Q-learning on Mountain Car with tile-coded features, with and without decorrelation, and the controls.
 
     Writes mountain_car.csv, mountain_car_runs.csv, mountain_car_summary.csv, mountain_car_contrasts.csv,
-    mountain_car_features.csv and three figures into --out, and prints the summary. Interrupted, it goes on where it
-    stopped when it is called again with the same options.
+    mountain_car_features.csv, mountain_car_distances.csv and three figures into --out, and prints the summary.
+    Interrupted, it goes on where it stopped when it is called again with the same options.
     """
     from gramian.linear.contrasts import report, summarise, write_tables
     from gramian.linear.figures import write_mountain_car_figures

@@ -295,7 +295,7 @@ def _ends(*intervals: Interval) -> list[Value]:
 
 
 def write_tables(results: Results, summary: Summary) -> None:
-    """Write ``mountain_car.csv``, ``…_runs.csv``, ``…_summary.csv``, ``…_contrasts.csv`` and ``…_features.csv``."""
+    """Write ``mountain_car.csv``, and with ``_runs``, ``_summary``, ``_contrasts``, ``_features``, ``_distances``."""
     folder, outcomes = results.options.out, [*results.swept, *results.costly]
     most = max(len(o.lengths) for o in outcomes)
     cells: list[list[Value]] = []
@@ -336,6 +336,18 @@ def write_tables(results: Results, summary: Summary) -> None:
     columns = ["copies", "d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited"]
     rows = [[f.copies, f.d, f.k, f.uniform, f.visited] for f in results.features]
     write_csv(folder / "mountain_car_features.csv", columns, rows)
+    columns = ["distance_mean", "distance_se", "runs", "diverged"]
+    rows = [
+        [*_case_fields(results, case), *_distance(values), len(values), int(np.isnan(values).sum())]
+        for case, values in results.distances.items()
+    ]
+    write_csv(folder / "mountain_car_distances.csv", (*CASE_COLUMNS, *columns), rows)
+
+
+def _distance(values: Floats) -> tuple[float, float]:
+    """Mean and standard error over the runs that did not diverge."""
+    known = values[~np.isnan(values)]
+    return mean_and_error(known) if known.size else (float("nan"), float("nan"))
 
 
 def feature_set_name(copies: Copies) -> str:
@@ -349,17 +361,19 @@ def _arms_text(results: Results, arms: list[ArmSummary]) -> str:
     header = ["steps", "minus plain, α·d", "share ≤ 110 % of own best", "minus λ = 0", "of best of all"]
     if len(results.options.step_sizes) == 1:
         header = header[:2]
+    distances = {(case.arm, case.copies): plus_minus(*_distance(values)) for case, values in results.distances.items()}
     rows = [
         [
             one.label,
             f"{one.arm.lam:g}",
             f"{one.best_x:.3g}",
             *(str(getattr(one, measure)) for measure in MEASURES[: len(header)]),
+            distances.get((one.arm, one.copies), ""),
             str(one.diverged),
         ]
         for one in arms
     ]
-    return text_table(["arm", "λ", "best α·k·d", *header, "diverged"], rows, keys=2)
+    return text_table(["arm", "λ", "best α·k·d", *header, "‖AᵀA − I‖/√d", "diverged"], rows, keys=2)
 
 
 def report(results: Results, summary: Summary) -> str:

@@ -25,6 +25,9 @@ EARLY = LATE = 10
 """Episodes at the beginning and at the end of a run that are also averaged apart."""
 
 CELL_RUNS = 25
+DISTANCE_RUNS = 5
+"""Runs of each arm at its best step size whose last A is compared with an orthogonal one: that costs O(d³)."""
+
 QUICK = {"runs": 5, "episodes": 20, "most_steps": 1000}
 
 
@@ -174,17 +177,10 @@ def costly_cases(options: MountainCar, best: dict[Copies, tuple[float, float]]) 
     ]
 
 
-def simulate(
-    options: MountainCar, case: Case, run: int, stop: NDArray[np.bool_], trace: Floats
-) -> tuple[NDArray[np.int64], bool]:
-    """One run: the lengths of its episodes, and whether it diverged.
-
-    The starts and the random choices depend on the seed and the run's number alone, so runs of different arms are
-    paired by their starts.
-    """
+def initial_weights(options: MountainCar, case: Case, run: int) -> tuple[Weights, Floats]:
+    """What a run starts from, and the members of its classes of exchangeable features, which a projected run has."""
     coding, arm = options.coding(case.copies), case.arm
-    d, k = coding.d, coding.k
-    starts = np.random.default_rng([options.seed, run, 0]).uniform(START_LOW, START_HIGH, options.episodes)
+    d = coding.d
     if arm.projected and options.init == "identity":  # one class of d features, and space for each to have its own
         n = coding.per_action * ACTIONS + 1
         members = np.concatenate([[float(d)], np.zeros(n - 1)])
@@ -195,24 +191,54 @@ def simulate(
         A = initial_transform(options.init, d, np.random.default_rng([options.seed, run, 2]))
         w = A.sum(axis=1)
     S = np.zeros((n, n) if arm.estimator == "running" else (0, 0))
+    return Weights(A, w, theta, S), members
+
+
+def simulate(
+    options: MountainCar,
+    case: Case,
+    run: int,
+    stop: NDArray[np.bool_],
+    trace: Floats,
+    initial: tuple[Weights, Floats] | None = None,
+) -> tuple[NDArray[np.int64], bool]:
+    """One run: the lengths of its episodes, and whether it diverged. The weights of ``initial`` are changed in place.
+
+    The starts and the random choices depend on the seed and the run's number alone, so runs of different arms are
+    paired by their starts.
+    """
+    coding, arm = options.coding(case.copies), case.arm
+    weights, members = initial or initial_weights(options, case, run)
     lengths = np.empty(options.episodes, dtype=np.int64)
     end = q_learning_run(
         coding.arrays,
-        arm.rule(arm.alpha(case.x / (k * d), d), options.beta),
-        Weights(A, w, theta, S),
+        arm.rule(arm.alpha(case.x / (coding.k * coding.d), coding.d), options.beta),
+        weights,
         members,
-        starts,
+        np.random.default_rng([options.seed, run, 0]).uniform(START_LOW, START_HIGH, options.episodes),
         options.most_steps,
         options.gamma,
         options.epsilon,
-        np.zeros((RESERVOIR if arm.two_samples else 1, k + 1), dtype=np.int64),
-        np.zeros((VECTORS, 0 if arm.form == "plain" else n)),
+        np.zeros((RESERVOIR if arm.two_samples else 1, coding.k + 1), dtype=np.int64),
+        np.zeros((VECTORS, 0 if arm.form == "plain" else weights.w.size)),
         np.random.default_rng([options.seed, run, 1]),
         lengths,
         trace,
         stop,
     )
     return lengths, end == DIVERGED
+
+
+def _distances(options: MountainCar, case: Case, stop: NDArray[np.bool_]) -> Arrays:
+    """‖AᵀA − I‖_F/√d after each of the first `DISTANCE_RUNS` runs of an unprojected case; NaN where it diverged."""
+    found = []
+    for run in range(min(DISTANCE_RUNS, options.runs)):
+        weights, members = initial_weights(options, case, run)
+        _, diverged = simulate(options, case, run, stop, np.zeros((0, 3)), (weights, members))
+        A = weights.A
+        distance = np.linalg.norm(A.T @ A - np.eye(len(A))) / math.sqrt(len(A))
+        found.append(np.nan if diverged else float(distance))
+    return {"distances": np.array(found)}
 
 
 def _cell(options: MountainCar, case: Case, runs: range, stop: NDArray[np.bool_]) -> Arrays:
@@ -313,6 +339,8 @@ class Results:
     swept: list[Outcome]
     costly: list[Outcome]
     features: list[FeatureSet]
+    distances: dict[Case, Floats]
+    """‖AᵀA − I‖_F/√d after the run, of each unprojected arm at its best step size [run]."""
 
     def outcomes(self, copies: Copies, arm: Arm, *, same_alpha: bool = False) -> list[Outcome]:
         """What the arm gave at each of the step sizes, or plain learning at the α of A there."""
@@ -377,4 +405,16 @@ def compute(options: MountainCar) -> Results:
         plain = [o for o in swept if o.case.copies == copies and o.case.arm == Arm("plain")]
         x = min(plain, key=lambda outcome: float(outcome.steps.mean())).case.x
         features.append(feature_set(options, copies, x))
-    return Results(options, swept, costly, features)
+    results = Results(options, swept, costly, features, {})
+    best = [
+        min(results.outcomes(copies, arm), key=lambda outcome: float(outcome.steps.mean())).case
+        for copies in options.copies
+        for arm in results.arms(copies)
+        if arm.form != "plain"
+    ]
+    names = {case: f"distances_{case.name}" for case in best}
+    jobs = {name: partial(_distances, options, case) for case, name in names.items()}
+    threads = check_threads(options.threads)
+    run_cells(cells, jobs, threads=threads, description="mountain-car, distance of A from orthogonal")
+    results.distances.update({case: cells.load(name)["distances"] for case, name in names.items()})
+    return results
