@@ -181,6 +181,17 @@ def costly() -> str:
     return said + table(header, lines)
 
 
+def distances() -> str:
+    """How far A is from orthogonal after a run, at the best step size of each arm and λ."""
+    found = {(r["arm"], r["lambda"], r["copies"]): r for r in rows("mountain_car_distances")}
+    lines = []
+    for arm, lam in dict.fromkeys(key[:2] for key in found):
+        both = (found[arm, lam, copies] for copies in SETS)
+        cells = [f"{number(r['distance_mean'])} ± {number(r['distance_se'], 2)}" for r in both]
+        lines.append([arm, lam, *cells])
+    return table(["arm", "λ", *SETS.values()], lines)
+
+
 def shares() -> str:
     """Share of the step-size range that does well, and its difference to λ = 0, for every arm and λ."""
     found = {(r["arm"], r["lambda"], r["copies"]): r for r in rows("mountain_car_summary")}
@@ -227,6 +238,7 @@ TABLES = {
     "arms": arms,
     "late": late,
     "costly": costly,
+    "distances": distances,
     "shares": shares,
     "diverged": diverged,
     "theory": theory,

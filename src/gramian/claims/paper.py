@@ -126,7 +126,10 @@ def propositions() -> list[Claim]:
 CURVES, SUMMARY = "linear/regression.csv", "linear/regression_summary.csv"
 CAR, CONTRASTS = "linear/mountain_car.csv", "linear/mountain_car_contrasts.csv"
 CAR_SUMMARY, CAR_FEATURES = "linear/mountain_car_summary.csv", "linear/mountain_car_features.csv"
+CAR_DISTANCES = "linear/mountain_car_distances.csv"
 SINGLE = "A, single-sample (the paper)"
+ORTHOGONAL = 0.1
+"""Largest distance that is close; A = 0 has the distance 1."""
 CAR_COMMAND = "gramian mountain-car --out mountain-car"
 MATCHED, SHRUNK = "what remains at matched step size", "beyond the norm penalty"
 
@@ -261,6 +264,30 @@ def mountain_car_sensitivity() -> Claim:
         "mountain-car-sensitivity",
         parts=(Part(rule, needs={"runs": 50}, counted={"runs": runs}, command=CAR_COMMAND),),
     )
+
+
+def close_to_orthogonal() -> Claim:
+    """‖AᵀA − I‖_F/√d after learning, for the λ that stays nearest to orthogonal."""
+    label = "distance ‖AᵀA − I‖_F/√d after learning, at the λ that keeps it smallest"
+
+    def part(setting: str, table: str, command: str, least: int, **where: str | float) -> Part:
+        distance = column(table, "distance_mean", error="distance_se", least="distance_mean", where=where)
+        runs = column(table, "runs", least="distance_mean", where=where)
+        without = where | {"arm": "A, λ = 0"}
+        beside = column(table, "distance_mean", where=without)
+        rule = within(label, distance, most=ORTHOGONAL)
+        also = {"distance without the term, λ = 0": beside}
+        return Part(rule, setting, needs={"runs": least}, counted={"runs": runs}, command=command, also=also)
+
+    parts = [
+        part(f"Mountain Car, {name}", CAR_DISTANCES, CAR_COMMAND, 5, copies=copies, arm="A, single-sample")
+        for copies, name in ((1, "features copied"), (0, "no copies"))
+    ]
+    command = "gramian regression --out regression"
+    parts += [
+        part(f"regression, ρ = {rho:g}", CURVES, command, 500, rho=rho, arm=SINGLE, step=20_000) for rho in (0.99, 0.0)
+    ]
+    return _claim("close-to-orthogonal", parts)
 
 
 # ---- the Gram penalty ------------------------------------------------------------------------------------------------
@@ -727,6 +754,6 @@ def claims() -> tuple[Claim, ...]:
     """
     return (
         *propositions(), regression(), mountain_car_gain(), mountain_car_correlation(), mountain_car_sensitivity(),
-        gram_is_decor(), linear_cost(), gram_scores_like_decor(), forty_of_49(), median_score(), denser_features(),
-        falling_terms(), gradient_growth(),
+        close_to_orthogonal(), gram_is_decor(), linear_cost(), gram_scores_like_decor(), forty_of_49(), median_score(),
+        denser_features(), falling_terms(), gradient_growth(),
     )  # fmt: skip
