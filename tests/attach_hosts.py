@@ -1,7 +1,55 @@
-"""Small worlds for the agents that the drop-in is tested on."""
+"""What the drop-in is tested on: a small host with its gradients by hand, and a small world for agents."""
 
 import gymnasium
 import numpy as np
+import torch
+from torch import Tensor, nn
+
+import gramian
+
+PENALTIES = {
+    "gram": gramian.gram_penalty,
+    "covariance": gramian.covariance_penalty,
+    "decor": gramian.covariance_penalty,
+    "decorrelation": gramian.decorrelation_penalty,
+    "gram-unbiased": gramian.unbiased_gram_penalty,
+    "norm": lambda features, centered: gramian.gram_terms(features, centered=centered).norm,
+    "cross": lambda features, centered: gramian.gram_terms(features, centered=centered).cross,
+}
+
+
+def network(activation: nn.Module | None = None, dtype: torch.dtype = torch.float64) -> nn.Sequential:
+    """A body of eight features and a linear head; the same weights at each call."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Sequential(nn.Linear(5, 8), activation or nn.Tanh()), nn.Linear(8, 3)).to(dtype)
+
+
+def batch(n: int = 6, dtype: torch.dtype = torch.float64, seed: int = 1) -> Tensor:
+    return torch.randn(n, 5, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def td_loss(values: Tensor) -> Tensor:
+    return values.square().mean()
+
+
+def gradients(net: nn.Module, loss: Tensor) -> list[Tensor]:
+    return list(torch.autograd.grad(loss, list(net.parameters())))
+
+
+def by_hand(kappa: float, penalty: str = "gram", centered: bool = True, x: Tensor | None = None) -> list[Tensor]:
+    """The oracle: features by name, penalty added to the loss in plain sight."""
+    net = network()
+    features = net[0](batch() if x is None else x)
+    return gradients(net, td_loss(net[1](features)) + kappa * PENALTIES[penalty](features, centered=centered))
+
+
+def assert_equal(actual: list[Tensor], expected: list[Tensor], factor: float = 1.0) -> None:
+    for a, e in zip(actual, expected, strict=True):
+        torch.testing.assert_close(a, factor * e, rtol=1e-10, atol=1e-13 * factor)
+
+
+def assert_same_bits(actual: list[Tensor], expected: list[Tensor]) -> None:
+    assert all(torch.equal(a, e) for a, e in zip(actual, expected, strict=True))
 
 
 class Pictures(gymnasium.Env[np.ndarray, np.int64]):

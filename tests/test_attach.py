@@ -16,55 +16,20 @@ from torch.utils.checkpoint import checkpoint
 
 import gramian
 from gramian.attach import NAMES, Attachment, attach
-
-
-def network(activation: nn.Module | None = None, dtype: torch.dtype = torch.float64) -> nn.Sequential:
-    """A body of eight features and a linear head; the same weights at each call."""
-    torch.manual_seed(0)
-    return nn.Sequential(nn.Sequential(nn.Linear(5, 8), activation or nn.Tanh()), nn.Linear(8, 3)).to(dtype)
-
-
-def batch(n: int = 6, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(n, 5, dtype=dtype, generator=torch.Generator().manual_seed(1))
-
-
-PENALTIES = {
-    "gram": gramian.gram_penalty,
-    "covariance": gramian.covariance_penalty,
-    "decor": gramian.covariance_penalty,
-    "decorrelation": gramian.decorrelation_penalty,
-    "gram-unbiased": gramian.unbiased_gram_penalty,
-    "norm": lambda features, centered: gramian.gram_terms(features, centered=centered).norm,
-    "cross": lambda features, centered: gramian.gram_terms(features, centered=centered).cross,
-}
+from tests.attach_hosts import (
+    PENALTIES,
+    assert_equal,
+    assert_same_bits,
+    batch,
+    by_hand,
+    gradients,
+    network,
+    td_loss,
+)
 
 
 def test_every_penalty_has_its_oracle() -> None:
     assert set(NAMES) == set(PENALTIES)
-
-
-def td_loss(values: Tensor) -> Tensor:
-    return values.square().mean()
-
-
-def gradients(net: nn.Module, loss: Tensor) -> list[Tensor]:
-    return list(torch.autograd.grad(loss, list(net.parameters())))
-
-
-def by_hand(kappa: float, penalty: str = "gram", centered: bool = True, x: Tensor | None = None) -> list[Tensor]:
-    """The oracle: features by name, penalty added to the loss in plain sight."""
-    net = network()
-    features = net[0](batch() if x is None else x)
-    return gradients(net, td_loss(net[1](features)) + kappa * PENALTIES[penalty](features, centered=centered))
-
-
-def assert_equal(actual: list[Tensor], expected: list[Tensor]) -> None:
-    for a, e in zip(actual, expected, strict=True):
-        torch.testing.assert_close(a, e, rtol=1e-12, atol=1e-14)
-
-
-def assert_same_bits(actual: list[Tensor], expected: list[Tensor]) -> None:
-    assert all(torch.equal(a, e) for a, e in zip(actual, expected, strict=True))
 
 
 @pytest.mark.parametrize("centered", [True, False])
