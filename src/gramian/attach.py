@@ -97,16 +97,6 @@ def attach(
         With ``inject``, the factor between the host's loss and what it backpropagates, 1 unless given; see
         `Attachment.scale`.
 
-    Returns
-    -------
-    Attachment
-        The handle: its ``loss()``, ``last``, ``kappa``, ``scale`` and ``remove()``.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If an argument is of the wrong kind or out of range.
-
     Examples
     --------
     >>> body = nn.Sequential(nn.Linear(4, 8), nn.ReLU())
@@ -233,19 +223,13 @@ class Attachment:
     def loss(self) -> Tensor:
         """κ·penalty of the last forward pass in training mode with gradients on; add it to the loss.
 
-        Of several forward passes since the last call, only the last one counts. Of too few samples (n < 2) and of
-        κ = 0, it is a zero without gradient.
-
-        Returns
-        -------
-        Tensor
-            Scalar.
+        A scalar; of several forward passes since the last call, that of the last one. Of too few samples (n < 2) and
+        of κ = 0, it is a zero without gradient.
 
         Raises
         ------
         RuntimeError
-            If there was no such forward pass since the last call: the penalty would be missing without a word. Also
-            with ``inject=True``, where it would count twice.
+            If there was no such forward pass since the last call, and with ``inject=True``, where it would count twice.
         """
         if self.inject:
             raise RuntimeError("inject=True adds the penalty in the backward pass; loss() would add it a second time")

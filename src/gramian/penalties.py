@@ -2,7 +2,7 @@
 
 Every penalty is a pure, differentiable function ``f(features, *, centered=True)`` of features ``[..., n, d]``: n
 samples (rows) of d features, with any leading axes. It returns one value for each leading index, ``[...]``. X stands
-for the features, less their mean over the n samples where ``centered``; C = XᵀX/n is ``[d, d]``, G = XXᵀ is ``[n, n]``.
+for the features, minus their mean over the n samples where ``centered``; C = XᵀX/n is ``[d, d]``, G = XXᵀ ``[n, n]``.
 
 | function | value | time | memory |
 | --- | --- | --- | --- |
@@ -19,15 +19,14 @@ What goes in and what comes out:
   features raise ``TypeError``.
 - Where float32 products on CUDA are allowed to round to TF32, float32 features are computed in float64: TF32's ten
   bits are too few for the difference that the Gram form takes.
-- One sample (n = 1) has no covariance: the centred penalties are 0. Uncentred they are Σ_{i≠j} φ_i²φ_j².
-- One feature (d = 1) has no pair: 0, exactly from the covariance form and to rounding from the Gram form.
-  No features (d = 0) give 0.
-- No samples (n = 0), or fewer than `unbiased_gram_penalty` needs, raise ``ValueError``. An empty leading axis gives an
-  empty result.
-- NaN or infinite features make the value and gradient of their own leading index non-finite (but for d = 1, which has
-  no pair), and of no other. So do features whose fourth power overflows: covariance gives inf then, Gram NaN.
-- The Gram form is a difference of two nearly equal numbers when the features are nearly decorrelated, so it may come
-  out slightly negative, by about 1e-6·‖C‖_F² in float32. It is not clamped, because that would cut the gradient.
+- One sample has no covariance: the centred penalties are 0; uncentred they are Σ_{i≠j} φ_i²φ_j². One feature has no
+  pair: 0, exactly from the covariance form and to rounding from the Gram form. No features give 0.
+- No samples, or fewer than `unbiased_gram_penalty` needs, raise ``ValueError``. An empty leading axis gives an empty
+  result.
+- NaN or infinite features make the value and gradient of their own leading index non-finite (except for d = 1), and of
+  no other. So do features whose fourth power overflows: covariance gives inf then, Gram NaN.
+- Of nearly decorrelated features the Gram form may come out slightly negative, by about 1e-6·‖C‖_F² in float32: it is
+  a difference of two nearly equal numbers. It is not clamped, because that would cut the gradient.
 
 Source: Mavrin, Graves & Chan (2019), "Efficient decorrelation of features using Gramian in Reinforcement Learning".
 """
@@ -59,17 +58,7 @@ class GramTerms(NamedTuple):
 def covariance_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     """Σ_{i≠j} C_ij² from the explicit covariance matrix, as in DQN-decor (Mavrin, Yao & Kong 2019).
 
-    Parameters
-    ----------
-    features
-        ``[..., n, d]``.
-    centered
-        Subtract the mean over the n samples first.
-
-    Returns
-    -------
-    Tensor
-        ``[...]``. Exactly zero where all off-diagonal covariances are.
+    Exactly zero where all off-diagonal covariances are.
 
     Examples
     --------
@@ -89,17 +78,7 @@ def gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     ``(‖G‖_F² - Σ_i (Σ_n x_ni²)²) / n²``, because ‖XᵀX‖_F = ‖XXᵀ‖_F. No d×d matrix is ever made, neither here nor in
     the backward pass.
 
-    Parameters
-    ----------
-    features
-        ``[..., n, d]``.
-    centered
-        Subtract the mean over the n samples first.
-
-    Returns
-    -------
-    Tensor
-        ``[...]``, equal to `covariance_penalty` up to rounding.
+    Equal to `covariance_penalty` up to rounding.
 
     Examples
     --------
@@ -117,18 +96,6 @@ def gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
 
 def decorrelation_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     """Σ_{i≠j} C_ij² by whichever form is cheaper for this shape: Gram where n ≤ d, else covariance.
-
-    Parameters
-    ----------
-    features
-        ``[..., n, d]``.
-    centered
-        Subtract the mean over the n samples first.
-
-    Returns
-    -------
-    Tensor
-        ``[...]``.
 
     Examples
     --------
@@ -157,17 +124,7 @@ def unbiased_gram_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
     whose expectation is Σ_{i≠j} Cov(f_i, f_j)² exactly. An unbiased estimate of a small positive number is often
     negative.
 
-    Parameters
-    ----------
-    features
-        ``[..., n, d]`` with n ≥ 2, or n ≥ 4 where ``centered``.
-    centered
-        Estimate from covariances, not from second moments.
-
-    Returns
-    -------
-    Tensor
-        ``[...]``.
+    It needs n ≥ 2, or n ≥ 4 where ``centered``.
 
     Examples
     --------
@@ -202,17 +159,7 @@ def gram_terms(features: Tensor, *, centered: bool = True) -> GramTerms:
     ``‖G‖_F² = Σ_n ‖x_n‖⁴ + Σ_{n≠m} (x_n·x_m)²``. Each term carries the 1/n² of the penalty and a gradient, so that each
     can be a penalty of its own: "norm" and "cross" are the controls that tell decorrelation from mere shrinking.
 
-    Parameters
-    ----------
-    features
-        ``[..., n, d]``.
-    centered
-        Subtract the mean over the n samples first.
-
-    Returns
-    -------
-    GramTerms
-        ``(norm, cross, variance)``, each ``[...]``, with ``norm + cross - variance`` the penalty.
+    Returns ``(norm, cross, variance)``, each ``[...]``, with ``norm + cross - variance`` the penalty.
 
     Examples
     --------
@@ -266,17 +213,6 @@ def kappa(lam: float, n: int, convention: Convention, *, d: int | None = None) -
 
 def lam(kappa: float, n: int, convention: Convention, *, d: int | None = None) -> float:
     """λ of a convention for a κ: the inverse of `kappa`.
-
-    Parameters
-    ----------
-    kappa
-        Coefficient of ``Σ_{i≠j} C_ij²`` beside the mean Huber loss.
-    n
-        Batch size.
-    convention
-        One of the names in `kappa`.
-    d
-        Number of features; ``vicreg`` alone needs it.
 
     Examples
     --------
