@@ -48,6 +48,7 @@ COMMANDS: dict[str, Command] = {
     "regression": Command(
         "stochastic linear regression: the paper's pair and the controls", "gramian.cli.linear:regression_command"
     ),
+    "td": Command("TD(0) on random decision processes: every form and its controls", "gramian.cli.linear:td_command"),
     "mountain-car": Command(
         "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.cli.linear:mountain_car_command"
     ),

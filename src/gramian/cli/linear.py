@@ -1,9 +1,10 @@
-"""``gramian regression``, ``gramian mountain-car`` and ``gramian theory``."""
+"""``gramian regression``, ``gramian td``, ``gramian mountain-car`` and ``gramian theory``."""
 
 from gramian.core.files import output_folder
-from gramian.linear import mountain_car, regression, theory
+from gramian.linear import mountain_car, regression, td, theory
 from gramian.linear.mountain_car import MountainCar
 from gramian.linear.regression import Regression
+from gramian.linear.td import TD
 from gramian.linear.theory import Theory
 
 
@@ -22,6 +23,22 @@ def regression_command(options: Regression) -> int:
     print(
         f"\nWritten to {options.out}:\nregression.csv, regression_summary.csv, regression.png, regression_controls.png"
     )
+    return 0
+
+
+def td_command(options: TD) -> int:
+    """TD(0) policy evaluation on random decision processes, with and without decorrelated features, and the controls.
+
+    Writes td.csv, td_summary.csv and a figure into --out, and prints the table. Interrupted, it goes on where it
+    stopped when it is called again with the same options.
+    """
+    from gramian.linear.figures import write_td_figure
+
+    results = td.compute(options.quickened())
+    td.write_tables(results)
+    write_td_figure(results)
+    print(td.report(results))
+    print(f"\nWritten to {options.out}: td.csv, td_summary.csv and td.png")
     return 0
 
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 from gramian.core.files import replacing
 from gramian.core.statistics import mean_and_error
-from gramian.linear import mountain_car, regression
+from gramian.linear import mountain_car, regression, td
 from gramian.linear.contrasts import ArmSummary, Interval, Summary, feature_set_name, label
 from gramian.linear.kernels import Floats
 from gramian.linear.learner import Arm
@@ -121,6 +121,28 @@ def write_regression_figures(results: regression.Results) -> None:
             axes.legend(fontsize=7, loc="upper left" if row == 2 else "lower left")
     title = f"Controls at λ = {lam:g}, matched step size (reduced and plain forms); {said}"
     _save(figure, None, title, options.out / "regression_controls.png")
+
+
+def write_td_figure(results: td.Results) -> None:
+    """Write ``td.png``: the error over steps at the middle λ, reduced and plain forms beside full ones."""
+    options = results.options
+    lam = options.lambdas[len(options.lambdas) // 2]
+    index = {case.label: c for c, case in enumerate(results.cases) if case.arm.lam in (0, lam)}
+    figure, panels = _panels(1, 2, 5.2, 4.6, sharey=True)
+    titles = ("reduced and plain forms", "full and projected forms")
+    for axes, names, title in zip(panels[0], CONTROLS, titles, strict=False):
+        for style, name in enumerate(name for name in names if name in index):
+            errors = results.errors[index[name]]
+            mean, error = np.array([mean_and_error(row) for row in errors]).T
+            _line(axes, np.maximum(results.points, 0.7), mean, error, style, name, markevery=(style, 9), markersize=4)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_xlabel("step (transitions seen)")
+        axes.set_title(title, fontsize=10)
+        axes.legend(fontsize=7, loc="lower left")
+    panels[0, 0].set_ylabel("error against the TD(0) solution (share of the first)")
+    title = f"TD(0) on {options.runs} random processes, λ = {lam:g}; mean and standard error"
+    _save(figure, None, title, options.out / "td.png")
 
 
 # --- Mountain Car

@@ -91,9 +91,8 @@ class Case:
     label: str
 
 
-def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity") -> list[Case]:
-    """List the paper's pair and the controls, in the order of the tables."""
-    d = len(BEST)
+def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity", d: int = len(BEST)) -> list[Case]:
+    """List the paper's pair and the controls with d features, in the order of the tables."""
     found = [
         Case(Arm("plain"), alpha, "plain, α"),
         Case(Arm("plain"), alpha * d, "plain, α·d"),
