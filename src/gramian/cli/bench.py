@@ -70,12 +70,9 @@ def bench_command(options: BenchOptions) -> int:
     device = pick_device(options.device)
     if options.check:
         return _check(device)
-    for option, number in (("runs", options.runs), ("envs-per-run", options.envs_per_run)):
-        if number < 1:
-            raise UserError(f"--{option} {number} is too small; give 1 or more")
-    for option, number in (("cores", options.cores), ("patience-us", options.patience_us or 0)):
-        if number < 0:
-            raise UserError(f"--{option} {number} is too small; give 0 or more")
+    for name, least in (("runs", 1), ("envs_per_run", 1), ("cores", 0), ("patience_us", 0)):
+        if (number := getattr(options, name) or 0) < least:
+            raise UserError(f"--{name.replace('_', '-')} {number} is too small; give {least} or more")
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
     torch.set_num_threads(check_torch_threads(options.torch_threads, cores()))

@@ -111,11 +111,6 @@ def check_torch_threads(threads: int, most: int) -> int:
     ------
     UserError
         If it is less than 1 or more than ``most``.
-
-    Examples
-    --------
-    >>> check_torch_threads(2, most=4)
-    2
     """
     if threads < 1:
         raise UserError(f"--torch-threads {threads} is too small; give 1 or more")

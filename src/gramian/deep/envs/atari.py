@@ -193,13 +193,7 @@ class _Player:
 
 @cache
 def action_count(game: str, full_actions: bool) -> int:
-    """The number of actions of a game (by ALE's name).
-
-    Examples
-    --------
-    >>> action_count("pong", full_actions=False)
-    6
-    """
+    """The number of actions of a game (by ALE's name)."""
     return Console(game, full_actions=full_actions).actions
 
 

@@ -64,13 +64,7 @@ def map_arrays(memory: mmap.mmap | None, count: int, colour: bool) -> tuple[dict
 
 
 def rom(game: str) -> Path:
-    """The cartridge of a game (by ALE's name).
-
-    Examples
-    --------
-    >>> rom("pong").name
-    'pong.bin'
-    """
+    """The cartridge of a game (by ALE's name)."""
     path = get_rom_path(game)
     if path is None:
         raise FileNotFoundError(f"ale-py has no cartridge for {game!r}")
@@ -98,13 +92,6 @@ class Console:
         Mode and difficulty; None leaves the console as it is switched on.
     colour
         Show the whole screen in colour instead of 84×84 greys.
-
-    Examples
-    --------
-    >>> console, frame = Console("pong"), np.zeros((84, 84), np.uint8)
-    >>> console.start(seed=0, noops=0, out=frame)
-    >>> console.act(0, out=frame)
-    (0.0, False)
     """
 
     def __init__(
@@ -219,14 +206,6 @@ class GreyPicture:
     The averages equal those of OpenCV's ``INTER_AREA`` bit for bit: in float32, one term after the other, within lines
     first. 40 pixels of a line become 21, so a screen has 840 independent pieces, and only those that differ from the
     pair of screens before are computed again. Five lines become two, with weights 2, 2, 1 and 1, 2, 2 fifths.
-
-    Examples
-    --------
-    >>> picture, frame = GreyPicture(), np.zeros((84, 84), np.uint8)
-    >>> picture.screens[0], picture.screens[1] = 14, 2
-    >>> picture.show(frame)
-    >>> frame.min(), frame.max()
-    (np.uint8(236), np.uint8(236))
     """
 
     _two_greys = (GREYS[:, None] * np.uint16(256) + GREYS).ravel()
@@ -295,17 +274,6 @@ def read_byte(pipe: int, spin_s: float = 0.0) -> bytes:
 
     Waking a sleeping core takes half an agent step on a virtual machine. So the wait spins for up to ``spin_s`` seconds
     before it sleeps, and offers its core to other processes all the while.
-
-    Examples
-    --------
-    >>> out, into = os.pipe()
-    >>> os.write(into, b"a")
-    1
-    >>> read_byte(out, spin_s=0.002)
-    b'a'
-    >>> os.close(into)
-    >>> read_byte(out)
-    b''
     """
     if spin_s:
         ready = select.poll()

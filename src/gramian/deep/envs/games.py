@@ -121,12 +121,6 @@ def find_flavours(game: Game) -> tuple[Flavour, ...]:
     ----------
     .. [1] M. C. Machado et al., *Revisiting the Arcade Learning Environment*, JAIR 2018.
     .. [2] J. Farebrother, M. C. Machado, M. Bowling, *Generalization and regularization in DQN*, arXiv 1810.00123.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> [str(flavour) for flavour in find_flavours(find_game("seaquest"))]
-    ['0:0', '0:1']
     """
     if game.kind != "atari":
         raise UserError(f"'{game.name}' has no modes; modes and difficulties are those of Atari games")

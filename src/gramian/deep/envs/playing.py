@@ -27,18 +27,6 @@ class Players:
     ----------
     lengths
         Agent steps of the game that each slot plays ``[slots]``.
-
-    Examples
-    --------
-    >>> from gramian.deep.envs import make_games
-    >>> from gramian.core.games import find_game
-    >>> players = Players(make_games(find_game("cartpole"), 2), 2, begin=lambda slots: slots)
-    >>> observations, begun = players.observe()
-    >>> observations.shape, begun.tolist()
-    (torch.Size([2, 4]), [True, True])
-    >>> _, ended = players.step(np.zeros(2, np.int64))
-    >>> players.lengths.tolist(), ended.tolist()
-    ([1, 1], [])
     """
 
     def __init__(self, games: Games, slots: int, begin: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:

@@ -106,13 +106,7 @@ def evaluate(
 
 
 def summary(returns: Sequence[float]) -> str:
-    """Mean ± standard error (which one number does not have), median, least and most, in one line.
-
-    Examples
-    --------
-    >>> summary([1.0, 2.0, 6.0])
-    'mean 3.00 ± 1.53, median 2.00, min 1.00, max 6.00'
-    """
+    """Mean ± standard error (which one number does not have), median, least and most, in one line."""
     error = f" ± {statistics.stdev(returns) / math.sqrt(len(returns)):.2f}" if len(returns) > 1 else ""
     return (
         f"mean {statistics.fmean(returns):.2f}{error}, median {statistics.median(returns):.2f}, "

@@ -1,6 +1,7 @@
 """A trained run, loaded from its folder to act, to be evaluated or to be looked into."""
 
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,37 +23,23 @@ from gramian.deep.training.trainer import network_spec
 CONFIG = "config.toml"
 
 
+@dataclass
 class Run:
-    """What a run has learned so far. `load_run` makes it.
+    """What a run has learned so far. `load_run` makes it."""
 
-    Attributes
-    ----------
-    folder
-        Where it lies.
-    config
-        What it was trained with; a population of this run alone.
-    agent_steps
-        When the weights were saved.
-    observation
-        What it sees: ``observation.shape`` is the shape of one observation, frames stacked.
-    actions
-        Number A of the actions of its game.
-    """
-
-    def __init__(
-        self,
-        folder: Path,
-        config: Config,
-        agent_steps: int,
-        network: NetworkSpec,
-        parameters: Parameters,
-        observation: ObservationSpec,
-        actions: int,
-    ) -> None:
-        self.folder, self.config, self.agent_steps = folder, config, agent_steps
-        self.observation, self.actions = observation, actions
-        self._network, self._parameters = network, parameters
-        self._acted = 0
+    folder: Path
+    """Where it lies."""
+    config: Config
+    """What it was trained with; a population of this run alone."""
+    agent_steps: int
+    """When the weights were saved."""
+    network: NetworkSpec
+    parameters: Parameters
+    observation: ObservationSpec
+    """What it sees: ``observation.shape`` is the shape of one observation, frames stacked."""
+    actions: int
+    """Number A of the actions of its game."""
+    _acted: int = 0
 
     @property
     def spec(self) -> RunSpec:
@@ -62,17 +49,17 @@ class Run:
     @property
     def features_dim(self) -> int:
         """Number d of features."""
-        return self._network.features_dim
+        return self.network.features_dim
 
     @property
     def device(self) -> torch.device:
         """Where it computes."""
-        return self._parameters["head.bias"].device
+        return self.parameters["head.bias"].device
 
     @property
     def finite(self) -> bool:
         """Whether all weights are finite numbers; those of a run that diverged may not be."""
-        return all(bool(tensor.isfinite().all()) for tensor in self._parameters.values())
+        return all(bool(tensor.isfinite().all()) for tensor in self.parameters.values())
 
     def act(self, observation: ArrayLike | Tensor, epsilon: float = 0.0) -> int:
         """The action for one observation: with probability ε any, each as likely, else the best one.
@@ -102,7 +89,7 @@ class Run:
     def forward(self, observations: ArrayLike | Tensor) -> QOutput:
         """Values ``[1, n, A']`` and features ``[1, n, d]`` of a batch; A' ≥ A where the head serves other games too."""
         batch = self._tensor(observations, (None, *self.observation.shape))
-        return forward(self._network, self._parameters, batch[None])
+        return forward(self.network, self.parameters, batch[None])
 
     def _tensor(self, values: ArrayLike | Tensor, shape: tuple[int | None, ...]) -> Tensor:
         tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))

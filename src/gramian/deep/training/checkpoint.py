@@ -84,16 +84,6 @@ class Checkpoints:
         Names of its runs, which are the names of their folders.
     alive
         Called at every file that is read or written: they may be many, and large.
-
-    Examples
-    --------
-    >>> import tempfile, torch
-    >>> folder, weights = Path(tempfile.mkdtemp()), [{"w": torch.ones(2)}]
-    >>> (folder / "pong-dqn-s0").mkdir()
-    >>> checkpoints = Checkpoints(folder, ["pong-dqn-s0"])
-    >>> checkpoints.save(1000, counters={"updates": 250}, logs={}, shared={"x": torch.zeros(1)}, runs=weights)
-    >>> checkpoints.load().counters
-    {'updates': 250}
     """
 
     def __init__(self, folder: Path, runs: Iterable[str], alive: Callable[[], object] = lambda: None) -> None:
@@ -312,13 +302,7 @@ def read_weights(run: Path) -> tuple[int, Tensors]:
 
 
 def compress(data: bytes) -> bytes:
-    """Compress in chunks, several at a time: the length of each chunk, then the chunk.
-
-    Examples
-    --------
-    >>> decompress(compress(b"frame" * 1000)) == b"frame" * 1000
-    True
-    """
+    """Compress in chunks, several at a time: the length of each chunk, then the chunk."""
     view = memoryview(data)
     chunks = [view[start : start + CHUNK_BYTES] for start in range(0, len(view), CHUNK_BYTES)]
     with ThreadPoolExecutor() as pool:  # zlib lets other threads run
@@ -343,14 +327,7 @@ def _chunks(view: memoryview) -> Iterator[memoryview]:
 
 
 def seal(record: Mapping[str, Any]) -> str:
-    """A record as JSON, with the SHA-256 sum of its other values.
-
-    Examples
-    --------
-    >>> text = seal({"gamma": 0.99})
-    >>> sealed(json.loads(text)), sealed(json.loads(text.replace("0.99", "0.91"))), sealed({"gamma": 0.91})
-    (True, False, True)
-    """
+    """A record as JSON, with the SHA-256 sum of its other values."""
     return json.dumps({**record, "sha256": _record_sum(record)}, indent=1) + "\n"
 
 

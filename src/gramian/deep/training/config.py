@@ -259,11 +259,6 @@ def load_preset(name: str) -> Settings:
     ------
     UserError
         If there is none, or if it holds an unknown or ill-typed value.
-
-    Examples
-    --------
-    >>> load_preset("author").adam_epsilon
-    0.00015
     """
     return settings_from(_preset_values(name), f"preset '{name}'")
 
@@ -275,14 +270,6 @@ def check_preset(name: str, kind: Kind) -> None:
     ------
     UserError
         If it was, or where `load_preset` raises one.
-
-    Examples
-    --------
-    >>> check_preset("smoke", "minatar")
-    >>> check_preset("author", "minatar")
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: preset 'author' is for games of atari, not of minatar; choose minatar or smoke
     """
     load_preset(name)  # complains first of a table that no emulator has
     kinds = _preset_kinds(name)
@@ -322,11 +309,6 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
     ------
     UserError
         For a key that does not exist, naming the nearest one, and for a value of the wrong type.
-
-    Examples
-    --------
-    >>> settings_from({"n_step": 3, "environment": {"atari": {"noop_max": 30}}}, "an example").n_step
-    3
     """
     return from_table(Settings, values, where, base or Settings())
 

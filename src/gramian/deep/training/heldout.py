@@ -33,12 +33,6 @@ def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tens
     """``count`` different observations ``[count, *shape]`` of a game that is played at random.
 
     States that were seen before are skipped, unless the game yields too few within `PATIENCE` times the usual steps.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> held_out_states(find_game("minatar/breakout"), EnvironmentOptions(), 100).shape
-    torch.Size([100, 4, 10, 10])
     """
     slots = min(PLAYERS, count)
     games = make_games(game, slots, options, min(slots, cores()))

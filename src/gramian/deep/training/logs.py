@@ -55,18 +55,7 @@ LAST_EPISODES = 100
 
 
 class CsvLog:
-    r"""A CSV file that only grows, and knows its length and its SHA-256 sum.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> log = CsvLog(Path(tempfile.mkdtemp()) / "log.csv", ["frames", "return"])
-    >>> log.append([4, 0.5])
-    >>> log.flush()[0]
-    20
-    >>> log.path.read_text()
-    'frames,return\n4,0.5\n'
-    """
+    r"""A CSV file that only grows, and knows its length and its SHA-256 sum."""
 
     def __init__(self, path: Path, columns: Sequence[str], length: int | None = None) -> None:
         """Open the log at ``path``; cut it to ``length`` bytes where one is given, else begin it anew."""

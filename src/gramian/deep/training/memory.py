@@ -46,11 +46,6 @@ def place_replay(name: str, device: torch.device, size: int) -> torch.device:
     ------
     UserError
         If there is no such device, or if the learner cannot have its replay there.
-
-    Examples
-    --------
-    >>> place_replay("auto", torch.device("cpu"), 10**9)
-    device(type='cpu')
     """
     if name != "auto":
         place = pick_device(name)
@@ -102,13 +97,7 @@ def plan_memory(
 
 
 def available_bytes(device: str | torch.device = "cpu") -> int:
-    """Bytes that can still be allocated: on a GPU its free memory, else the host's within the container's limit.
-
-    Examples
-    --------
-    >>> available_bytes("cpu") > 0
-    True
-    """
+    """Bytes that can still be allocated: on a GPU its free memory, else the host's within the container's limit."""
     device = torch.device(device)
     return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else available_host_bytes()
 
@@ -120,11 +109,6 @@ def memory_bill(items: Mapping[str, int], device: str | torch.device, advice: st
     ------
     UserError
         If it does not fit; ``advice`` says what makes it smaller.
-
-    Examples
-    --------
-    >>> memory_bill({"replay": 7_090_000_000, "networks": 60_000_000}, "cpu", "lower --capacity").split(";")[0]
-    'memory on cpu: 7.15 GB (replay 7.09 GB, networks 0.06 GB)'
     """
     total, available = sum(items.values()), available_bytes(device)
     parts = ", ".join(f"{name} {size / 1e9:.2f} GB" for name, size in items.items())

@@ -46,13 +46,7 @@ def own_command() -> list[str]:
 
 
 def provenance(device: torch.device, command: Sequence[str] | None = None) -> dict[str, Any]:
-    """Command (by default this process's own), commit, versions and hardware. Environment variables are left out.
-
-    Examples
-    --------
-    >>> provenance(torch.device("cpu"))["versions"]["gramian"] == gramian.__version__
-    True
-    """
+    """Command (by default this process's own), commit, versions and hardware. Environment variables are left out."""
     return {
         "started": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": own_command() if command is None else list(command),

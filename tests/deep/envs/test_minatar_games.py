@@ -10,8 +10,8 @@ from gramian.core.games import MINATAR_IDS
 from gramian.deep.envs.minatar import MinAtarGames
 from gramian.deep.envs.minatar_games import rows, seaquest
 from gramian.deep.envs.options import MinAtarOptions
-from tests.deep.minatar_package import reference_game
-from tests.deep.minatar_players import Copies, Planner
+from tests.deep.envs.minatar_package import reference_game
+from tests.deep.envs.minatar_players import Copies, Planner
 
 
 def picture(reference):

@@ -7,8 +7,8 @@ import pytest
 
 from gramian.core.games import MINATAR_IDS, find_game
 from gramian.deep.envs import EnvironmentOptions, Environments, MinAtarOptions
-from tests.deep.environment_checks import check_independence, check_restore, play, random_actions
-from tests.deep.minatar_package import reference_game
+from tests.deep.envs.environment_checks import check_independence, check_restore, play, random_actions
+from tests.deep.envs.minatar_package import reference_game
 
 
 def make(id_, runs=2, each=2, **options):

@@ -31,7 +31,7 @@ from gramian.deep.envs import (
 )
 from gramian.deep.envs.atari import AtariGames
 from gramian.deep.envs.observations import FrameStack
-from tests.deep.environment_checks import (
+from tests.deep.envs.environment_checks import (
     assert_same,
     check_independence,
     check_restore,

@@ -6,7 +6,7 @@ from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.deep.agent.streams import Stream, bits
 from gramian.deep.envs import CartPoleOptions, EnvironmentOptions, Environments
-from tests.deep.environment_checks import check_independence, check_restore, random_actions, snapshot
+from tests.deep.envs.environment_checks import check_independence, check_restore, random_actions, snapshot
 
 CARTPOLE = find_game("cartpole")
 
