@@ -254,7 +254,7 @@ def check_graphs() -> Finding:
         return Finding("skip", "no GPU: no update is replayed as a CUDA graph")
     if any(importlib.util.find_spec(module) is None for module in EXTRAS["lab"]):
         return _needs_lab()
-    difference = import_module("gramian.deep.engines.graphs").compare(torch.device("cuda"))
+    difference = import_module("gramian.deep.engines").compare(torch.device("cuda"))
     shown = f"a graphed update differs from an eager one by {difference:.1e}"
     if not difference <= GRAPH_TOLERANCE:
         return Finding("wrong", shown, "update torch and the driver")

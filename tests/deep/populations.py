@@ -6,7 +6,6 @@ from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.networks import NetworkSpec
-from gramian.deep.engines.halves import Agenda
 
 SPECS = {
     "mlp": NetworkSpec("mlp", (5,), actions=3, features_dim=8),
@@ -60,13 +59,3 @@ def alone_and_among_others(spec, config, arms, updates, size):
         for seed, one in enumerate(alone):
             one.update(batch_of(spec, [seed], number, size))
     return [(one.state.online[0], row) for one, row in zip(alone, together.state.online, strict=True)]
-
-
-def update_in_threads(learner, batch, number, threads, workers):
-    """The ``number``-th update of all runs of Atari's network, by so many of the threads."""
-    agenda = Agenda()
-    updates = [agenda.add(run.pieces(batch, number)) for run in learner.run_updates]
-    agenda.staff(threads, workers)
-    for update in updates:
-        update.result()
-    learner.count_host_update()

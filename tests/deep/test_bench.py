@@ -14,7 +14,7 @@ from gramian.cli import main
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm
-from gramian.deep.engines.graphs import pick_execution
+from gramian.deep.engines import pick_execution
 from gramian.deep.training import bench, memory
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.memory import place_replay
@@ -29,7 +29,7 @@ def test_bench_says_how_fast_the_loop_is_and_where_its_time_goes(capsys):
     assert re.search(r"^environments alone +[\d,]+ agent steps/s; the loop reaches \d+%$", out, re.MULTILINE)
     shares = [
         int(share)
-        for share in re.findall(r"^(?:draw|settle|act|send|learn|recv|observe|store|other) .* (\d+)%$", out, re.M)
+        for share in re.findall(r"^(?:draw|synchronize|act|send|learn|recv|observe|store|other) .* (\d+)%$", out, re.M)
     ]
     assert len(shares) == 9
     assert sum(shares) == pytest.approx(100, abs=4)
@@ -181,14 +181,14 @@ def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monke
     now = 0.0
 
     class Works:
-        def settle(self):
+        def synchronize(self):
             nonlocal now
             now += 100.0
 
         def draw(self):
             nonlocal now
             now += 1.0
-            self.settle()
+            self.synchronize()
             now += 2.0
 
         act = chosen = send = learn = recv = observe = store = None
@@ -196,11 +196,11 @@ def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monke
     works = Works()
     monkeypatch.setattr(bench.time, "perf_counter", lambda: now)
     spent = dict.fromkeys(bench.PIECES, 0.0)
-    with bench._timed(SimpleNamespace(pipeline=works, environments=works), spent):
+    with bench._timed(SimpleNamespace(engine=works, environments=works), spent):
         works.draw()
-        works.settle()
+        works.synchronize()
     works.draw()
-    assert {name: value for name, value in spent.items() if value} == {"draw": 3.0, "settle": 200.0}
+    assert {name: value for name, value in spent.items() if value} == {"draw": 3.0, "synchronize": 200.0}
 
 
 @pytest.mark.parametrize(("count", "words"), [(1, "1 environment a run"), (2, "2 environments a run")])
@@ -211,8 +211,7 @@ def test_one_environment_is_no_plural(capsys, count, words):
 
 
 @pytest.mark.parametrize(("game", "asked", "words"), [
-    ("pong", "", "(eager), replay"), ("pong", "bf16", "(eager, bfloat16), replay"),
-    ("cartpole", "bf16", "(eager), replay"), ("pong", "sequential", "(eager, sequential), replay"),
+    ("pong", "", "(eager), replay"), ("pong", "sequential", "(eager, sequential), replay"),
 ])  # fmt: skip
 def test_what_is_asked_for_is_measured_and_named_where_it_is_possible(monkeypatch, capsys, game, asked, words):
     measured = []
@@ -224,7 +223,7 @@ def test_what_is_asked_for_is_measured_and_named_where_it_is_possible(monkeypatc
     monkeypatch.setattr(bench_command, "measure", measure)
     assert main(["bench", game, "--device", "cpu", *([f"--{asked}", "True"] if asked else [])]) == 0
     assert words in capsys.readouterr().out
-    assert [name for name in ("bf16", "sequential") if getattr(measured[0], name)] == ([asked] if asked else [])
+    assert measured[0].sequential == (asked == "sequential")
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):
@@ -256,8 +255,8 @@ def test_the_pieces_of_a_start_are_apart_from_each_other_and_from_the_prefill(mo
 
         return work
 
-    pipeline = SimpleNamespace(settle=taking(2.0, None))
-    trainer = SimpleNamespace(pipeline=pipeline, updates=bench.WARM_UP_UPDATES, close=taking(9.0, None))
+    engine = SimpleNamespace(synchronize=taking(2.0, None))
+    trainer = SimpleNamespace(engine=engine, updates=bench.WARM_UP_UPDATES, close=taking(9.0, None))
     monkeypatch.setattr(bench.time, "perf_counter", lambda: now)
     for name, stand_in in {
         "_process_age_s": taking(0.0, 5.0),

@@ -95,7 +95,7 @@ def test_a_truncated_game_bootstraps_from_its_own_last_frame():
 
 def test_the_actor_sees_the_stack_that_the_learner_is_given():
     trainer, _ = scripted(SCRIPT[:3])
-    assert trainer.stack.observations[0, 0, :, 0, 0].tolist() == [0, 1, 2, 3]  # over the lost life
+    assert trainer.engine._stack.observations[0, 0, :, 0, 0].tolist() == [0, 1, 2, 3]  # over the lost life
     assert transitions(trainer, 3).next_observations[0, 2, :, 0, 0].tolist() == [0, 1, 2, 3]
 
 

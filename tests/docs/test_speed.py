@@ -9,7 +9,7 @@ from docs import speed
 from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
 from gramian.deep.envs import make_games
-from gramian.deep.replay.device import bytes_needed
+from gramian.deep.replay import bytes_needed
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.memory import learner_bytes
 from gramian.deep.training.trainer import network_spec

@@ -13,7 +13,7 @@ from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.core.progress import counted
-from gramian.deep.engines.graphs import Execution, compare, pick_execution
+from gramian.deep.engines import Execution, compare, pick_execution
 from gramian.deep.envs import make_games
 from gramian.deep.training.bench import measure
 from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
@@ -50,8 +50,6 @@ class BenchOptions:
     """How the work reaches a GPU; auto is compiled."""
     tf32: bool | None = None
     """Whether a GPU may round products to TF32; the default is the preset's."""
-    bf16: bool | None = None
-    """Whether a CPU may round Atari's products to bfloat16; the default is the preset's."""
     sequential: bool | None = None
     """Whether the actors wait for the learner; the default is the preset's."""
     torch_threads: int = 1
@@ -91,8 +89,6 @@ def bench_command(options: BenchOptions) -> int:
         patience_s = patience(config, options.cores, device) if patience_s is None else patience_s
         waits = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
-    if device.type == "cpu" and game.kind == "atari" and settings.bf16:
-        rounding = ", bfloat16"
     order = ", sequential" if settings.sequential else ""
     print(
         f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
@@ -143,7 +139,6 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
         replay_capacity=options.replay_capacity,
         prefill_agent_steps=max(preset.prefill_agent_steps, least),
         tf32=preset.tf32 if options.tf32 is None else options.tf32,
-        bf16=preset.bf16 if options.bf16 is None else options.bf16,
         sequential=preset.sequential if options.sequential is None else options.sequential,
     )
 

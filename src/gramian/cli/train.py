@@ -14,7 +14,7 @@ from gramian.core.arms import parse_arm
 from gramian.core.cores import cores
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import find_game
-from gramian.deep.engines.graphs import Execution
+from gramian.deep.engines import Execution
 from gramian.deep.training.config import Config, Settings, load_preset, population
 from gramian.deep.training.logs import read_status
 from gramian.deep.training.provenance import torch_threads

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gramian.core.errors import UserError
 from gramian.core.progress import duration
 from gramian.deep.agent.networks import parameter_shapes
-from gramian.deep.replay.device import bytes_needed
+from gramian.deep.replay import bytes_needed
 from gramian.deep.training.config import Config
 from gramian.deep.training.memory import LEARNER_COPIES
 from gramian.deep.training.trainer import make_environments, network_spec

@@ -88,6 +88,7 @@ def test_schedules_at_their_ends(name):
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
+        ({"bf16": True}, "bf16 in a file is True; updates in bfloat16 were removed: leave bf16 away"),
         ({"learning_rat": 1.0}, "unknown key in a file: 'learning_rat'; did you mean 'learning_rate'?"),
         ({"n_step": 1.5}, "n_step in a file is 1.5; it must be of type int"),
         ({"n_step": True}, "n_step in a file is True; it must be of type int"),
@@ -115,6 +116,10 @@ def test_bad_values_are_named_with_what_would_be_right(values, complaint):
 
 def test_a_whole_number_is_a_fine_float():
     assert settings_from({"learning_rate": 1}, "a file").learning_rate == 1.0
+
+
+def test_the_setting_of_earlier_versions_is_read_as_false():
+    assert settings_from({"bf16": False}, "a file") == Settings()
 
 
 def test_a_preset_of_ones_own(tmp_path):

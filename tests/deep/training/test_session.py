@@ -378,13 +378,6 @@ def test_a_file_that_the_system_refuses_is_one_clear_line(tmp_path):
     assert status["state"] == "failed"
 
 
-def test_rounding_where_there_is_nothing_to_round_is_spoken_of(tmp_path, capsys):
-    config = small()
-    for number, bf16 in enumerate((True, False)):
-        train(replace(config, settings=replace(config.settings, bf16=bf16)), tmp_path / str(number))
-        assert ("gramian: bf16 rounds products of Atari's networks" in capsys.readouterr().err) == bf16
-
-
 def test_memory_that_does_not_suffice_stops_before_anything_is_written(tmp_path):
     with pytest.raises(UserError, match=r"not enough memory on cpu: .* lower --replay-capacity"):
         train(small(game="pong", replay_capacity=10**9), tmp_path / "run")

@@ -24,8 +24,8 @@ from torch import Tensor
 from gramian.core.arms import CENTRABLE, Kind
 from gramian.core.arms import Arm as Arm
 from gramian.core.arms import parse_arm as parse_arm
-from gramian.deep.agent import slopes
-from gramian.deep.agent.slopes import Slope
+from gramian.deep.agent import penalty_gradients
+from gramian.deep.agent.penalty_gradients import PenaltyGradient
 from gramian.penalties import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
 
 _PENALTIES: dict[str, Callable[..., Tensor]] = {
@@ -43,7 +43,7 @@ class Group:
 
     penalty: Callable[[Tensor], Tensor] | None
     """Features ``[G, n, d]`` → ``[G]``; None for ``dr3``, which needs the features of the next states too."""
-    slope: Callable[[Tensor], Slope] | None
+    gradient: Callable[[Tensor], PenaltyGradient] | None
     """The same with its gradient, in closed form; None for ``dr3``."""
     runs: Tensor | None
     """Positions of the runs in the population, int64 ``[G]``; None where they are the whole population."""
@@ -87,15 +87,15 @@ class Arms:
         self.groups = tuple(
             Group(
                 _penalty(kind, centered),
-                _slope(kind, centered),
+                _gradient(kind, centered),
                 None if len(runs) == len(arms) else torch.tensor(runs, dtype=torch.int64, device=device),
             )
             for (kind, centered), runs in members.items()
         )
 
-    def alone(self, run: int) -> "Arms":
-        """The arms of a population of one run, the ``run``-th of this one."""
-        return Arms(self.arms[run : run + 1], device=self.kappas.device, dtype=self.kappas.dtype)
+    def select(self, runs: slice) -> "Arms":
+        """The arms of some runs of the population."""
+        return Arms(self.arms[runs], device=self.kappas.device, dtype=self.kappas.dtype)
 
     def penalties(self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None) -> Tensor:
         """The penalty of each run, not yet multiplied by κ; 0 where κ = 0.
@@ -151,8 +151,8 @@ class Arms:
         penalties = sums = features.new_zeros(features.shape[0])
         for group in self.groups:
             own = group.select(features)
-            if group.slope is not None:
-                values, gradient = group.slope(own.detach())
+            if group.gradient is not None:
+                values, gradient = group.gradient(own.detach())
                 inner = (own * gradient).sum((1, 2))
             else:
                 inner = _alignment(own, group, next_features)
@@ -161,10 +161,10 @@ class Arms:
         return penalties, sums
 
 
-def _slope(kind: Kind, centered: bool) -> Callable[[Tensor], Slope] | None:
+def _gradient(kind: Kind, centered: bool) -> Callable[[Tensor], PenaltyGradient] | None:
     if kind in CENTRABLE:
-        return partial(slopes.CENTRABLE[kind], centered=centered)
-    return slopes.l2 if kind == "l2" else None
+        return partial(penalty_gradients.CENTRABLE[kind], centered=centered)
+    return penalty_gradients.l2 if kind == "l2" else None
 
 
 def _penalty(kind: Kind, centered: bool) -> Callable[[Tensor], Tensor] | None:

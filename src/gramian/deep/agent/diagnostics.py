@@ -94,5 +94,5 @@ def _gradient(layout: Layout, leaves: dict[str, Tensor], losses: Tensor, *, keep
     """Rows ``[P, N]``, zero for parameters that the losses do not depend on."""
     if not losses.requires_grad:  # no run has a penalty
         return layout.flatten({name: torch.zeros_like(leaf) for name, leaf in leaves.items()})
-    slopes = torch.autograd.grad(losses.sum(), list(leaves.values()), retain_graph=keep_graph, materialize_grads=True)
-    return layout.flatten(dict(zip(leaves, slopes, strict=True)))
+    found = torch.autograd.grad(losses.sum(), list(leaves.values()), retain_graph=keep_graph, materialize_grads=True)
+    return layout.flatten(dict(zip(leaves, found, strict=True)))

@@ -18,7 +18,6 @@ from gramian.deep.agent.networks import NetworkSpec, forward, init
 from gramian.deep.agent.optimiser import Adam
 from gramian.deep.agent.state import State
 from gramian.deep.agent.streams import Stream, torch_bits, torch_integers, torch_uniform
-from gramian.deep.engines.compiled_update import run_update
 
 
 @dataclass(frozen=True)
@@ -41,8 +40,6 @@ class LearnerConfig:
         Largest norm of a run's gradient, all its parameters together; None leaves it as it is.
     target_period_updates
         The target network becomes a copy of the online network after every so many updates.
-    bf16
-        On a CPU, let Atari's networks round the factors of their products to bfloat16 (`engines.rounding`).
 
     Examples
     --------
@@ -58,7 +55,6 @@ class LearnerConfig:
     weight_decay: float = 0.0
     max_grad_norm: float | None = None
     target_period_updates: int = 2500
-    bf16: bool = False
 
     def __post_init__(self) -> None:
         if self.loss not in get_args(TDLoss):
@@ -80,11 +76,11 @@ class LearnerConfig:
 def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch: Batch) -> Losses:
     """One update of every run, in place: TD targets, gradients, Adam.
 
-    A run whose TD loss or gradient is not finite is marked as diverged and keeps the state that it had before, from now
-    on; a run whose weights are not finite afterwards is marked too. Other runs are not touched by it.
+    A run whose TD loss or gradient is not finite is marked as diverged and keeps its state from then on. A run whose
+    weights are not finite afterwards is marked too. Other runs are not affected.
 
-    Static shapes, nothing that depends on data, no transfer to the host: it can be compiled, and captured as a CUDA
-    graph. ``objective``, ``adam`` and ``layout`` never change; ``state`` is changed in place.
+    Shapes are static, control flow does not depend on data, and nothing is read by the host of a GPU: the function can
+    be compiled and captured as a CUDA graph. ``objective``, ``adam`` and ``layout`` never change; ``state`` does.
 
     Returns
     -------
@@ -106,7 +102,7 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
     gradients, losses = objective.gradients(layout, state.online, targets, batch)
     with torch.no_grad():
         norms = torch.linalg.vector_norm(gradients, dim=1)
-        # The penalty's value is not looked at, so that a compiler need not make it: its gradient overflows sooner.
+        # The penalty's value is not read, so that a compiler can leave it out: its gradient overflows first.
         finite = losses.components["td"].isfinite() & norms.isfinite()
         active = finite & (state.diverged_at < 0)
         state.updates.add_(1)
@@ -200,16 +196,19 @@ class Learner:
             target=online.clone(),
             mean=torch.zeros_like(online),
             square=torch.zeros_like(online),
-            updates=torch.zeros((), dtype=torch.int64, device=device),
+            updates=torch.zeros(population, dtype=torch.int64, device=device),
             diverged_at=torch.full((population,), -1, dtype=torch.int64, device=device),
         )
-        self.run_updates = [
-            run_update(run, self.objective, self.adam, self.layout, self.state, bf16=config.bf16)
-            for run in (range(population) if online.device.type == "cpu" else ())
+        on_cpu = online.device.type == "cpu"
+        self.blocks = [slice(run, run + 1) for run in range(population)] if on_cpu else [slice(0, population)]
+        """The runs that are computed together: all on a GPU; one by one on a CPU, where a run then has the same bits
+        alone and in any population."""
+        self._parts = [
+            (self.objective.select(runs), self.adam.select(runs), self.state.select(runs)) for runs in self.blocks
         ]
-        """On a CPU, what updates each run; `update` calls them, and `count_host_update` must follow."""
-        self._updates = 0  # the same number as state.updates, known without asking the device
-        self._seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device).unsqueeze(1)
+        self._updates = 0  # of each run: state.updates, known to the host
+        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device)
+        """Of the runs, int64 ``[P]``."""
         # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
         self._environments = torch.arange(1, device=device)
         self.action_counts = counts.to(device).unsqueeze(1)
@@ -260,11 +259,11 @@ class Learner:
             int64 ``[P, E]`` on the device of the learner.
         """
         if len(self._environments) != observations.shape[1]:
-            self._environments = torch.arange(observations.shape[1], device=self._seeds.device)
-        random_bits = torch_bits(self._seeds[runs], stream, agent_step, self._environments)
+            self._environments = torch.arange(observations.shape[1], device=self.seeds.device)
+        random_bits = torch_bits(self.seeds[runs, None], stream, agent_step, self._environments)
         # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
         random_actions = torch_integers(random_bits, self.action_counts[runs])
-        if not isinstance(epsilon, Tensor) and epsilon >= 1:  # in a prefill nobody needs the network
+        if not isinstance(epsilon, Tensor) and epsilon >= 1:  # a prefill needs no network
             return random_actions
         threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
         greedy = self.greedy(observations, weights, runs)
@@ -273,27 +272,33 @@ class Learner:
     @torch.no_grad()
     def greedy(self, observations: Tensor, weights: Tensor | None = None, runs: slice = slice(None)) -> Tensor:
         """The best action of each run in each observation ``[P, E, *observation_shape]``, int64 ``[P, E]``."""
-        parameters = self.layout.views((self.state.online if weights is None else weights)[runs])
-        return self.objective.masked(forward(self.spec, parameters, observations).values, runs).argmax(2)
+        weights = (self.state.online if weights is None else weights)[runs]
+        size = self.blocks[0].stop
+        values = [
+            forward(self.spec, self.layout.views(rows), seen).values
+            for rows, seen in zip(weights.split(size), observations.split(size), strict=True)
+        ]
+        return self.objective.masked(torch.cat(values) if len(values) > 1 else values[0], runs).argmax(2)
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
-        if not self.run_updates:
-            losses = update(self.objective, self.adam, self.layout, self.state, batch)
-            self.count_update()
-            return losses
-        runs = [run.update(batch, self._updates + 1) for run in self.run_updates]
-        self.count_host_update()
-        components = {name: torch.cat([run.components[name] for run in runs]) for name in runs[0].components}
-        return Losses(torch.cat([run.total for run in runs]), components)
-
-    def count_host_update(self) -> None:
-        """What follows the `run_updates` of all runs: they know their number and do not count."""
-        self.state.updates.add_(1)
+        blocks = [self.update_block(number, batch) for number in range(len(self.blocks))]
         self.count_update()
+        if len(blocks) == 1:
+            return blocks[0]
+        components = {name: torch.cat([block.components[name] for block in blocks]) for name in blocks[0].components}
+        return Losses(torch.cat([block.total for block in blocks]), components)
+
+    def update_block(self, number: int, batch: Batch) -> Losses:
+        """Update the runs of one of the `blocks`, from a batch of all runs; `count_update` must follow the last one.
+
+        Different blocks may be updated by different threads.
+        """
+        objective, adam, state = self._parts[number]
+        return update(objective, adam, self.layout, state, Batch(*(field[self.blocks[number]] for field in batch)))
 
     def count_update(self) -> None:
-        """What follows an `update` of the state: note it, and copy the target networks when their period is over."""
+        """What follows an update of all runs: count it, and copy the target networks when their period is over."""
         self._updates += 1
         if self._updates % self.config.target_period_updates == 0:
             self.copy_target()
@@ -343,6 +348,7 @@ class Learner:
         for name, tensor in own.items():
             tensor.copy_(state[name])
         self._updates = int(state["updates"])
+        self.state.updates.fill_(self._updates)
 
     def _named_state(self) -> dict[str, Tensor]:
         """The state by name, sharing its memory."""
@@ -351,7 +357,7 @@ class Learner:
             for role in ("online", "target", "mean", "square")
             for name, view in self.layout.views(getattr(self.state, role)).items()
         }
-        return named | {"updates": self.state.updates, "diverged_at": self.state.diverged_at}
+        return named | {"updates": self.state.updates[0], "diverged_at": self.state.diverged_at}
 
 
 def _copied(tensor: Tensor) -> Tensor:

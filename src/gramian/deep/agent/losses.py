@@ -9,7 +9,7 @@ where Q⁻ is the target network and γᵐ = 0 where s' is terminal. Sources: Mn
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -19,7 +19,7 @@ from torch.nn import functional
 from gramian.deep.agent.arms import Arms, Group
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.layout import Layout
-from gramian.deep.agent.networks import NetworkSpec, Parameters, forward
+from gramian.deep.agent.networks import NetworkSpec, Parameters, body, forward
 
 TDLoss = Literal["huber", "squared"]
 
@@ -86,54 +86,27 @@ class Objective:
         """Q-values ``[P, B, A]`` of ``runs`` with -∞ for the actions that a run does not have."""
         return values if self.legal is None else values.masked_fill(~self.legal[runs], -torch.inf)
 
+    def select(self, runs: slice) -> "Objective":
+        """The loss of some runs of the population."""
+        legal = None if self.legal is None else self.legal[runs]
+        return replace(self, arms=self.arms.select(runs), legal=legal)
+
     @torch.no_grad()
     def targets(self, online: Parameters, target: Parameters, batch: Batch) -> Tensor:
         """The targets y, ``[P, B]``."""
         values = forward(self.spec, target, batch.next_observations).values
-        choosers = forward(self.spec, online, batch.next_observations).values if self.double_q else None
-        return self.bootstrap(values, choosers, batch)
-
-    def bootstrap(self, values: Tensor, choosers: Tensor | None, batch: Batch) -> Tensor:
-        """The targets y ``[P, B]`` from Q⁻(s', ·) ``[P, B, A]``, and from Q(s', ·) where double Q chooses by it."""
-        if choosers is None:
-            best = self.masked(values).amax(2)
+        if self.double_q:
+            choosers = self.masked(forward(self.spec, online, batch.next_observations).values)
+            best = values.gather(2, choosers.argmax(2, keepdim=True)).squeeze(2)
         else:
-            best = values.gather(2, self.masked(choosers).argmax(2, keepdim=True)).squeeze(2)
+            best = self.masked(values).amax(2)
         return batch.rewards.to(values.dtype) + batch.discounts.to(values.dtype) * best
-
-    def td(self, values: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """The TD losses ``[P]`` of Q(s_n, a_n) ``[P, B]``, and their gradient with respect to these, ``[P, B]``."""
-        errors = values - targets
-        if self.td_loss == "squared":
-            return errors.square().mean(1), errors * (2 / errors.shape[1])
-        clipped = errors.clamp(-1, 1)
-        # δ beyond 1: 1·(|δ| - ½); within: δ·(δ - ½δ)
-        return (clipped * (errors - 0.5 * clipped)).mean(1), clipped / errors.shape[1]
 
     def evaluate(self, online: Parameters, targets: Tensor, batch: Batch) -> Evaluation:
         """The losses, differentiable with respect to ``online``, and what they were computed from."""
         td, values, features = self._see(online, targets, batch)
         penalties = self.arms.penalties(features, self._next_features(online, batch))
-        return Evaluation(self.losses(td, penalties), values, features, penalties)
-
-    def _see(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The TD losses ``[P]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
-        output = forward(self.spec, online, batch.observations)
-        values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
-        loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
-        return loss(values, targets, reduction="none").mean(1), values, output.features
-
-    def _next_features(self, online: Parameters, batch: Batch) -> Callable[[Group], Tensor]:
-        def next_features(group: Group) -> Tensor:
-            own = {name: group.select(parameter) for name, parameter in online.items()}
-            return forward(self.spec, own, group.select(batch.next_observations)).features
-
-        return next_features
-
-    def losses(self, td: Tensor, penalties: Tensor) -> Losses:
-        """The losses from their parts, each ``[P]``; the penalties without κ."""
-        penalty = self.arms.kappas * penalties
-        return Losses(td + penalty, {"td": td, "penalty": penalty})
+        return Evaluation(self._losses(td, penalties), values, features, penalties)
 
     def gradients(self, layout: Layout, online: Tensor, targets: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """The gradient of each run's own loss, ``[P, N]``, and the losses, without graph.
@@ -145,14 +118,32 @@ class Objective:
         def total(parameters: Parameters) -> tuple[Tensor, Losses]:
             td, _, features = self._see(parameters, targets, batch)
             penalties, sums = self.arms.stand_ins(features, self._next_features(parameters, batch))
-            return (td + self.arms.kappas * sums).sum(), self.losses(td.detach(), penalties)
+            return (td + self.arms.kappas * sums).sum(), self._losses(td.detach(), penalties)
 
-        if torch.compiler.is_compiling():  # which cannot trace torch.autograd.grad
+        if torch.compiler.is_compiling():  # which cannot trace the faster eager form below
             gradients, losses = torch.func.grad(total, has_aux=True)(layout.views(online))
             return layout.flatten(gradients), losses
-
         with torch.enable_grad():
             leaves = {name: view.detach().requires_grad_() for name, view in layout.views(online).items()}
             loss, losses = total(leaves)
-            slopes = torch.autograd.grad(loss, list(leaves.values()))
-        return layout.flatten(dict(zip(leaves, slopes, strict=True))), losses
+            found = torch.autograd.grad(loss, list(leaves.values()))
+        return layout.flatten(dict(zip(leaves, found, strict=True))), losses
+
+    def _see(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """The TD losses ``[P]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
+        output = forward(self.spec, online, batch.observations)
+        values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
+        loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
+        return loss(values, targets, reduction="none").mean(1), values, output.features
+
+    def _next_features(self, online: Parameters, batch: Batch) -> Callable[[Group], Tensor]:
+        def next_features(group: Group) -> Tensor:
+            own = {name: group.select(parameter) for name, parameter in online.items()}
+            return body(self.spec, own, group.select(batch.next_observations))
+
+        return next_features
+
+    def _losses(self, td: Tensor, penalties: Tensor) -> Losses:
+        """The losses from their parts, each ``[P]``; the penalties without κ."""
+        penalty = self.arms.kappas * penalties
+        return Losses(td + penalty, {"td": td, "penalty": penalty})

@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 class State(NamedTuple):
-    """Everything that learning changes."""
+    """Everything that an update changes; the first axis is the run."""
 
     online: Tensor
     """Parameters of the online networks, rows ``[P, N]`` of a `Layout`."""
@@ -17,6 +17,10 @@ class State(NamedTuple):
     square: Tensor
     """Adam's running mean of their squares, ``[P, N]``."""
     updates: Tensor
-    """Number of updates done, int64 scalar."""
+    """Number of updates done, int64 ``[P]``."""
     diverged_at: Tensor
-    """Number of the update (the first is 1) at which a run was first seen not to be finite, or -1; int64 ``[P]``."""
+    """Number of the update (the first is 1) after which a run was first not finite, or -1; int64 ``[P]``."""
+
+    def select(self, runs: slice) -> "State":
+        """The state of some runs, sharing its memory."""
+        return State(*(tensor[runs] for tensor in self))

@@ -1,1 +1,111 @@
-"""How an update is executed: the implementations behind one interface."""
+"""Engines: how the steps of a population are executed. `make_engine` chooses one; its users do not know which."""
+
+from importlib.util import find_spec
+from typing import Literal
+
+import torch
+
+from gramian.core.cores import cores
+from gramian.core.errors import UserError
+from gramian.deep.agent.learner import Learner
+from gramian.deep.engines.cuda import CudaEngine
+from gramian.deep.engines.engine import Engine
+from gramian.deep.engines.graphs import Execution, compare, pick_execution
+from gramian.deep.engines.plain import PlainEngine
+from gramian.deep.envs.observations import FrameStack, ObservationSpec
+from gramian.deep.replay import HostReplay, Replay
+
+__all__ = ["Engine", "Execution", "compare", "make_engine", "pick_execution"]
+
+_MOST_GATHERING = 4
+"""Most threads that gather a batch from a replay on the host, beside a GPU."""
+_LARGEST_SIDE = 256
+"""Rows and columns of a picture that the kernels of MinAtar can number."""
+
+
+def make_engine(
+    learner: Learner,
+    observation: ObservationSpec,
+    envs_per_run: int,
+    *,
+    capacity: int,
+    batch_size: int,
+    n_step: int = 1,
+    gamma: float = 0.99,
+    replay_device: torch.device | str | None = None,
+    execution: Execution | Literal["auto"] = "auto",
+    parts: tuple[slice, ...] = (),
+) -> Engine:
+    """The engine of a population, with an empty replay.
+
+    Parameters
+    ----------
+    learner
+        Of the population; the engine works on its device.
+    observation, envs_per_run
+        What an observation is, and the environments of each run.
+    capacity, n_step, gamma
+        Of the replay, see `gramian.deep.replay.Replay`.
+    batch_size
+        Transitions of each run in an update.
+    replay_device
+        Where the replay lies; by default on the learner's device.
+    execution
+        How work reaches a GPU, see `gramian.deep.engines.graphs`.
+    parts
+        The runs that act together, as `Environments.parts` has them; by default all of them.
+
+    Raises
+    ------
+    UserError
+        If a learner on the CPU is to have its replay elsewhere, or the device cannot execute so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gramian.deep.agent.arms import Arm
+    >>> from gramian.deep.agent.learner import LearnerConfig
+    >>> from gramian.deep.agent.networks import NetworkSpec
+    >>> learner = Learner(NetworkSpec("mlp", (4,), 2, 16), LearnerConfig(), seeds=[0], arms=[Arm("gram", 0.1)])
+    >>> engine = make_engine(learner, ObservationSpec((4,), np.float32, 1), 1, capacity=100, batch_size=32)
+    >>> engine.begin(np.zeros((1, 1, 4), np.float32), np.ones((1, 1), bool))
+    >>> engine.act(epsilon=0.1, agent_step=0)
+    >>> engine.chosen().shape
+    (1, 1)
+    """
+    device = learner.seeds.device
+    place = device if replay_device is None else torch.device(replay_device)
+    how = pick_execution(execution, device)
+    runs = len(learner.seeds)
+    sizes = observation, runs, envs_per_run, capacity
+    replay: Replay
+    if place.type == "cpu":
+        # a learner on the CPU needs every core itself
+        gathering = min(cores(), _MOST_GATHERING) if device.type == "cuda" else 1
+        replay = HostReplay(*sizes, n_step=n_step, gamma=gamma, threads=gathering)
+    elif device.type == "cpu":
+        raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
+    else:
+        replay = Replay(*sizes, n_step=n_step, gamma=gamma, device=place)
+    stack = FrameStack(observation, (runs, envs_per_run), device)
+    if how != "eager":
+        return CudaEngine(learner, replay, stack, batch_size, parts, compiled=how == "compiled")
+    on_cores = min(cores(), runs) if device.type == "cpu" and cores() > 1 else 0
+    if _has_kernels(learner):
+        from gramian.deep.engines.minatar import MinAtarEngine  # numba comes with it
+
+        return MinAtarEngine(learner, replay, stack, batch_size, parts, threads=on_cores)
+    return PlainEngine(learner, replay, stack, batch_size, parts, threads=on_cores if learner.spec.sees_pictures else 0)
+
+
+def _has_kernels(learner: Learner) -> bool:
+    """Whether there are kernels for the network; MinAtar is not played without numba, but can be learned from files."""
+    spec, online = learner.spec, learner.state.online
+    return (
+        spec.kind == "minatar"
+        and not spec.layer_norm
+        and max(spec.observation_shape[1:]) <= _LARGEST_SIDE
+        and online.device.type == "cpu"
+        and online.dtype == torch.float32
+        and find_spec("numba") is not None
+    )

@@ -22,10 +22,6 @@ WARM_UP = 3
 """Calls before a recording: the first ones compile and load libraries, which cannot be recorded."""
 
 
-def nothing() -> None:
-    """No work."""
-
-
 def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> Execution:
     """How to execute on ``device``; ``auto`` is ``compiled`` on CUDA and ``eager`` on the CPU.
 

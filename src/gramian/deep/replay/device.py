@@ -99,6 +99,9 @@ class Replay:
     [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
 
+    in_graphs = True
+    """Whether `write`, `indices` and `fetch` can be recorded in a CUDA graph."""
+
     def __init__(
         self,
         spec: ObservationSpec,

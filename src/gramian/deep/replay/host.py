@@ -1,23 +1,17 @@
-"""A replay in the memory of the host, on numpy.
+"""A replay in the memory of the host, on numpy: every number is that of `gramian.deep.replay.device.Replay`.
 
-The arrays of a small population are so short that calling an operation costs more than carrying it out, and numpy
-calls its own at a third of torch's price. Every number is that of `gramian.deep.replay.device.Replay`.
-
-Beside a GPU too this is ordinary memory, and only the batches are page-locked (`engines.pipeline`): a replay of
-tens of gigabytes, page-locked, would be taken from the whole machine, and the GPU's copy would be no faster, since the
-host gathers the frames of a batch into one piece anyway.
+It exists because the arrays of a small population are so short that calling an operation costs more than carrying it
+out, and numpy's calls cost a third of torch's. Beside a GPU it is ordinary memory too, and only the batches are
+page-locked: the host gathers the frames of a batch into one block anyway.
 """
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from importlib import import_module
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, from_numpy
 
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.streams import Stream, bits, further, integers
@@ -26,7 +20,7 @@ from gramian.deep.replay.device import TERMINAL, TRUNCATED, Replay
 
 Integers = NDArray[np.int64]
 PIECE_BYTES = 1 << 20
-"""Of a batch, at least, that a thread is given to gather: some ten times what it takes to hand it over."""
+"""Fewest bytes of a batch that a thread gathers: about ten times the cost of handing them over."""
 
 
 class HostReplay(Replay):
@@ -37,13 +31,12 @@ class HostReplay(Replay):
     spec, population, envs_per_run, capacity, n_step, gamma
         As of `Replay`.
     threads
-        How many of them gather the frames of a large batch. More than one is for a learner on a GPU, beside which cores
-        are idle: the frames of a dozen runs of Atari are 20 MB, which take one thread as long as three agent steps.
-    compiled
-        Do it by kernels (`engines.kernels.replay`), with which numba comes; where there is one thread alone.
+        Threads that gather the frames of a large batch. More than one is for a learner on a GPU, beside which cores are
+        idle: the frames of a dozen runs of Atari are 20 MB, which take one thread as long as three agent steps.
 
     Examples
     --------
+    >>> import torch
     >>> replay = HostReplay(ObservationSpec((1,), np.float32, 1), population=1, envs_per_run=1, capacity=10)
     >>> no = torch.tensor([[False]])
     >>> replay.begin(torch.tensor([[[0.5]]]))
@@ -51,6 +44,8 @@ class HostReplay(Replay):
     >>> [x.item() for x in replay.sample(torch.tensor([7]), counter=0, batch_size=1)]
     [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
+
+    in_graphs = False
 
     def __init__(
         self,
@@ -62,7 +57,6 @@ class HostReplay(Replay):
         n_step: int = 1,
         gamma: float = 0.99,
         threads: int = 1,
-        compiled: bool = False,
     ):
         super().__init__(spec, population, envs_per_run, capacity, n_step=n_step, gamma=gamma)
         self._threads = threads
@@ -80,12 +74,6 @@ class HostReplay(Replay):
         # Only final frames, which take slots of their own, can make the ring too short for the capacity.
         self._finals = False
         self._keys: dict[Stream, tuple[Tensor, NDArray[np.uint64]]] = {}
-        self._kernels: Any = import_module("gramian.deep.engines.kernels.replay") if compiled and threads == 1 else None
-        if self._kernels is not None:
-            self._store = self._kernels.Store(
-                *(self._pixels, self._action, self._reward, self._end, self._age, self._start),
-                *(self._origin, self._newest, self._oldest, self._youngest),
-            )
 
     def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
         """See :meth:`Replay.load`."""
@@ -105,9 +93,6 @@ class HostReplay(Replay):
         """See :meth:`Replay.write`."""
         layout, head = self._layout, self._newest
         cut, over = truncated.numpy().reshape(-1), terminal.numpy().reshape(-1)
-        if self._kernels is not None:
-            self._write(actions, rewards, over, cut, frames, started, final_frames)
-            return
         slot = self._origin + head
         self._action[slot] = actions.numpy().reshape(-1)
         self._reward[slot] = rewards.numpy().reshape(-1)
@@ -139,76 +124,27 @@ class HostReplay(Replay):
                 distance = (head - self._start[everyone, self._oldest % layout.starts]) % layout.slots
                 self._oldest += (distance > layout.reach) & (self._oldest <= number)
 
-    def _write(
-        self,
-        actions: Tensor,
-        rewards: Tensor,
-        over: NDArray[np.bool_],
-        cut: NDArray[np.bool_],
-        frames: Tensor,
-        started: Tensor,
-        final_frames: Tensor | None,
-    ) -> None:
-        """`write` by a kernel."""
-        if cut.any():
-            if final_frames is None:
-                raise ValueError("a game was truncated, and its last frame is not given")
-            self._finals = True
-        layout, count = self._layout, len(self._newest)
-        newest = frames.numpy().reshape(count, -1)
-        finals = newest if final_frames is None else final_frames.numpy().reshape(count, -1)
-        sizes = layout.slots, self.spec.stack, self.n_step, layout.kept, layout.reach
-        happened = actions.numpy().reshape(-1), rewards.numpy().reshape(-1), over, cut, started.numpy().reshape(-1)
-        if any(len(array) != count for array in happened):
-            raise ValueError(f"what {count} environments did is needed, not that of {[len(x) for x in happened]}")
-        marks = TERMINAL, TRUNCATED
-        self._kernels.write(self._store, *happened, newest, finals, self.added, sizes, marks, self._finals)
-
     def indices(
         self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
     ) -> tuple[Tensor, Tensor]:
         """See :meth:`Replay.indices`."""
-        row, transition = self._draw(seeds, int(counter), batch_size, stream)
-        return torch.from_numpy(row - self._run * self.shape[1]), torch.from_numpy(transition)
-
-    def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
-        """See :meth:`Replay.fetch`."""
-        row = self._run * self.shape[1] + environments.numpy()
-        if row.size and not 0 <= row.min() <= row.max() < len(self._newest):
-            raise IndexError(f"environments are numbered from 0 to {self.shape[1] - 1}")
-        return self._gather(row, transitions.numpy(), out)
-
-    def sample(
-        self,
-        seeds: Tensor,
-        counter: int | Tensor,
-        batch_size: int,
-        stream: Stream = Stream.REPLAY,
-        out: Batch | None = None,
-    ) -> Batch:
-        """See :meth:`Replay.sample`."""
-        self._check_ready()
-        return self._gather(*self._draw(seeds, int(counter), batch_size, stream), out)
-
-    def _draw(self, seeds: Tensor, counter: int, batch_size: int, stream: Stream) -> tuple[Integers, Integers]:
-        """Row and transition of each element, ``[P, B]``."""
         known = self._keys.get(stream)
         if known is None or known[0] is not seeds:
             known = self._keys[stream] = seeds, bits(seeds.numpy()[:, None], stream)
-        random_bits = further(known[1], counter, np.arange(batch_size))
+        random_bits = further(known[1], int(counter), np.arange(batch_size))
         first = self._oldest.reshape(self.shape)
         counts = np.maximum(self._youngest.reshape(self.shape) - first + 1, 0)
         ends = counts.cumsum(axis=1)
         drawn = integers(random_bits, ends[:, -1:])
         if self.shape[1] == 1:
-            return np.broadcast_to(self._run, drawn.shape), drawn + first
+            return from_numpy(np.zeros_like(drawn)), from_numpy(drawn + first)
         environment = (drawn[:, :, None] >= ends[:, None, :]).sum(axis=2)
         rank = drawn - np.take_along_axis(ends - counts, environment, axis=1)
-        return self._run * self.shape[1] + environment, rank + np.take_along_axis(first, environment, axis=1)
+        return from_numpy(environment), from_numpy(rank + np.take_along_axis(first, environment, axis=1))
 
-    def _gather(self, row: Integers, transition: Integers, out: Batch | None) -> Batch:
-        if self._kernels is not None:
-            return self._gather_compiled(row, transition, out)
+    def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
+        """See :meth:`Replay.fetch`."""
+        row, transition = self._run * self.shape[1] + environments.numpy(), transitions.numpy()
         slots, origin = self._layout.slots, row * self._layout.slots
         start = self._start[row, transition % self._layout.starts].astype(np.int64)
         steps = origin[..., None] + (start[..., None] + self._following) % slots
@@ -227,16 +163,6 @@ class HostReplay(Replay):
         wait(begun)
         for piece in begun:
             piece.result()
-        return batch
-
-    def _gather_compiled(self, row: Integers, transition: Integers, out: Batch | None) -> Batch:
-        batch = out if out is not None else self.empty_batch(row.shape[1])
-        wanted = np.ascontiguousarray(row).reshape(-1), np.ascontiguousarray(transition).reshape(-1)
-        sizes, pictures = (self._layout.slots, self.spec.stack, self.n_step), (row.size, self.spec.stack, -1)
-        # views, which fail where a field is not contiguous: a copy would be written in vain
-        numbers = (field.view(-1).numpy() for field in (batch.actions, batch.rewards, batch.discounts))
-        seen = (field.view(pictures).numpy() for field in (batch.observations, batch.next_observations))
-        self._kernels.gather(self._store, *wanted, self._power, sizes, TERMINAL, *numbers, *seen)
         return batch
 
     def _wanted(self, origin: Integers, local: Integers, after_a_step: bool = False) -> Integers:

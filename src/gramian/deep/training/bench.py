@@ -11,16 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from gramian.deep.engines.graphs import Execution
-from gramian.deep.engines.pipeline import DevicePipeline
+from gramian.deep.engines import Execution
 from gramian.deep.envs import Environments
 from gramian.deep.training.config import Config
 from gramian.deep.training.trainer import Trainer, make_environments
 
 WARM_UP_UPDATES = 20
-PIECES = ("draw", "settle", "act", "chosen", "send", "learn", "recv", "observe", "store")
-"""The pieces of a step. On the host a draw waits for the last update: `settle`, counted apart. `chosen` is to wait for
-the actions that `act` has begun to choose."""
+PIECES = ("draw", "synchronize", "act", "chosen", "send", "learn", "recv", "observe", "store")
+"""The pieces of a step. On a CPU `draw` waits for the last update: `synchronize`, counted apart. `chosen` waits for the
+actions that `act` has begun to choose."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ def measure(
     learning = time.perf_counter()
     try:
         first_step, prefill = _first_update(trainer, settings.prefill_agent_steps)
-        trainer.pipeline.settle()
+        trainer.engine.synchronize()
         start = {
             "environments": playing - began,
             "learner": learning - playing,
@@ -146,13 +145,13 @@ def _emulator_rate(environments: Environments, seconds: float) -> float:
 def _loop_rate(trainer: Trainer, seconds: float) -> tuple[float, dict[str, float]]:
     """Agent steps per second, and the host's microseconds a step in each piece."""
     spent = dict.fromkeys(PIECES, 0.0)
-    trainer.pipeline.settle()
+    trainer.engine.synchronize()
     with _timed(trainer, spent):
         steps, began = 0, time.perf_counter()
         while time.perf_counter() - began < seconds:
             trainer.step()
             steps += 1
-        trainer.pipeline.settle()
+        trainer.engine.synchronize()
         total = time.perf_counter() - began
     spent["other"] = total - sum(spent.values())
     count = int(np.prod(trainer.environments.shape))
@@ -163,7 +162,7 @@ def _loop_rate(trainer: Trainer, seconds: float) -> tuple[float, dict[str, float
 def _timed(trainer: Trainer, spent: dict[str, float]) -> Iterator[None]:
     """Let the pieces of a step look at the clock; a piece inside another counts for itself alone."""
     owners: list[tuple[object, str]] = [(trainer.environments, name) for name in ("send", "recv")]
-    owners += [(trainer.pipeline, name) for name in PIECES if name not in ("send", "recv")]
+    owners += [(trainer.engine, name) for name in PIECES if name not in ("send", "recv")]
     inner = [0.0]
 
     def watched(name: str, work: Callable[..., Any]) -> Callable[..., Any]:
@@ -189,12 +188,9 @@ def _timed(trainer: Trainer, spent: dict[str, float]) -> Iterator[None]:
 
 
 def _device_times(trainer: Trainer, repetitions: int = 100) -> dict[str, float]:
-    pipeline = trainer.pipeline
-    if not isinstance(pipeline, DevicePipeline):
-        return {}
-    pipeline.settle()
+    trainer.engine.synchronize()
     times = {}
-    for name, launch in pipeline.launches.items():
+    for name, launch in trainer.engine.launches.items():
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         launch()
         begin.record()

@@ -56,10 +56,6 @@ class Settings:
     tf32: bool = False
     """Let a GPU round the factors of its matrix products to TF32, those of penalties and measures excepted. An update
     of Atari's network takes half the time. A CPU does not know it."""
-    bf16: bool = False
-    """Let a CPU round the factors of products to bfloat16: in updates those of convolutions and hidden layer, in actors
-    those of convolutions. An update of Atari's network takes two thirds of the time where the CPU can multiply such
-    numbers (avx512_bf16 or AMX), and longer elsewhere. A GPU, other networks and float64 do not know it."""
 
     gamma: float = 0.99
     """Discount of one agent step."""
@@ -310,6 +306,10 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
     UserError
         For a key that does not exist, naming the nearest one, and for a value of the wrong type.
     """
+    if "bf16" in values:  # an option of earlier versions, false unless it was asked for
+        if values["bf16"]:
+            raise UserError(f"bf16 in {where} is {values['bf16']}; updates in bfloat16 were removed: leave bf16 away")
+        values = {key: value for key, value in values.items() if key != "bf16"}
     return from_table(Settings, values, where, base or Settings())
 
 

@@ -9,7 +9,7 @@ from gramian.core.errors import UserError
 from gramian.core.host_memory import available_host_bytes
 from gramian.deep.agent.networks import NetworkSpec, parameter_shapes
 from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.replay.device import bytes_needed
+from gramian.deep.replay import bytes_needed
 from gramian.deep.training.config import Config
 
 LEARNER_COPIES = 7

@@ -16,8 +16,7 @@ import torch
 
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import locked, output_folder, replace_text
-from gramian.deep.engines.graphs import Execution, nothing, pick_execution
-from gramian.deep.engines.rounding import caution
+from gramian.deep.engines import Execution, pick_execution
 from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints, seal, sealed
 from gramian.deep.training.config import Config, RunSpec, settings_from
 from gramian.deep.training.display import Display
@@ -50,7 +49,7 @@ def train(
     dtype: torch.dtype = torch.float32,
     execution: Execution | Literal["auto"] = "auto",
     command: Sequence[str] | None = None,
-    alive: Callable[[], object] = nothing,
+    alive: Callable[[], object] = lambda: None,
 ) -> Path:
     """Train a population in a new folder.
 
@@ -75,7 +74,7 @@ def train(
     dtype
         Of the networks.
     execution
-        How the work of a step reaches a GPU; see `gramian.deep.engines.graphs`.
+        How the work of a step reaches a GPU; see `gramian.deep.engines`.
     command
         What was called, for ``provenance.json``; by default the command of this process.
     alive
@@ -139,7 +138,7 @@ def resume(
     threads: int = 0,
     execution: Execution | Literal["auto"] = "auto",
     command: Sequence[str] | None = None,
-    alive: Callable[[], object] = nothing,
+    alive: Callable[[], object] = lambda: None,
 ) -> Path:
     """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning.
 
@@ -226,8 +225,6 @@ class _Session:
         advice = "lower --replay-capacity or train fewer runs at once"
         place, bill = plan_memory(config, observation, network, self.device, replay_device, advice, dtype)
         print("\n".join(bill), file=sys.stderr)
-        if config.settings.bf16 and (said := caution(network, self.device, dtype)):
-            _say(said)
         if tensorboard:
             TensorBoard.check_installed()
         self.trainer = Trainer(

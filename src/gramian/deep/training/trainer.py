@@ -1,7 +1,7 @@
 """A population at work: environments, replay and learner, one agent step after the other.
 
 The trainer knows nothing of files. `Trainer.step` does one step of all environments and the updates that are due, and
-gives back what happened; whoever wants a log, a picture or a checkpoint takes it from there.
+returns what happened; logs and checkpoints are made from that.
 """
 
 import os
@@ -16,19 +16,13 @@ from torch import Tensor
 
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
-from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import Kind as NetworkKind
 from gramian.deep.agent.networks import NetworkSpec
-from gramian.deep.agent.streams import Stream
-from gramian.deep.engines.compiled_update import CompiledUpdate
-from gramian.deep.engines.graphs import Execution, pick_execution
-from gramian.deep.engines.pipeline import DevicePipeline, HostPipeline, Pipeline
-from gramian.deep.engines.winograd_update import WinogradUpdate
+from gramian.deep.engines import Execution, make_engine
 from gramian.deep.envs import Environments, Step
-from gramian.deep.envs.observations import FrameStack, ObservationSpec
-from gramian.deep.replay.device import Replay
-from gramian.deep.replay.host import HostReplay
+from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay import Replay
 from gramian.deep.training.config import Config
 from gramian.deep.training.schedules import epsilon_at, updates_at
 
@@ -40,10 +34,6 @@ PATIENCE_S = 0.002
 """How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake where each has a core."""
 PATIENCE = "GRAMIAN_PATIENCE_US"
 """Environment variable with that time in microseconds, wherever it is set."""
-MOST_GATHERING = 4
-"""Threads that gather a batch from a replay in the host's memory beside a GPU, at most."""
-SEGMENT_BYTES = 256 << 20
-"""Frames of the replay that a checkpoint holds in memory at once."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +137,7 @@ class Trainer:
     dtype
         Of the networks.
     execution
-        How the work reaches a GPU, see `gramian.deep.engines.graphs`.
+        How the work reaches a GPU, see `gramian.deep.engines`.
 
     Examples
     --------
@@ -172,16 +162,14 @@ class Trainer:
         execution: Execution | Literal["auto"] = "auto",
     ) -> None:
         settings, runs = config.settings, config.runs
-        self.config = config
-        self.device = torch.device(device)
-        if self.device.type == "cuda":
+        self.config, self.environments = config, environments
+        device = torch.device(device)
+        if device.type == "cuda":
             # a setting of the process; it must stand before anything is recorded
             torch.backends.cuda.matmul.allow_tf32 = settings.tf32
-        seeds = [run.seed for run in runs]
-        self.environments = environments
-        counts = self.environments.actions.tolist()
+        counts = environments.actions.tolist()
         learner = Learner(
-            network_spec(config, self.environments.observation, max(counts)),
+            network_spec(config, environments.observation, max(counts)),
             LearnerConfig(
                 learning_rate=tuple(
                     settings.learning_rate if run.learning_rate is None else run.learning_rate for run in runs
@@ -192,74 +180,54 @@ class Trainer:
                 weight_decay=settings.weight_decay,
                 max_grad_norm=settings.max_grad_norm or None,
                 target_period_updates=settings.target_period_agent_steps // settings.update_period_agent_steps,
-                bf16=settings.bf16,
             ),
-            seeds,
+            [run.seed for run in runs],
             [run.arm for run in runs],
             counts,
-            device=self.device,
+            device=device,
             dtype=dtype,
         )
-        observation, sizes = self.environments.observation, (len(runs), settings.envs_per_run, settings.replay_capacity)
-        # a learner on the CPU has a use for every core itself
-        threads = min(cores(), MOST_GATHERING) if self.device.type == "cuda" else 1
-        # where it learns by kernels, numba is there in any case
-        compiled = any(isinstance(run, CompiledUpdate | WinogradUpdate) for run in learner.run_updates)
-        replay = (
-            HostReplay(
-                observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, threads=threads, compiled=compiled
-            )
-            if torch.device(replay_device or self.device).type == "cpu"
-            else Replay(observation, *sizes, n_step=settings.n_step, gamma=settings.gamma, device=self.device)
+        self.engine = make_engine(
+            learner,
+            environments.observation,
+            settings.envs_per_run,
+            capacity=settings.replay_capacity,
+            batch_size=settings.batch_size,
+            n_step=settings.n_step,
+            gamma=settings.gamma,
+            replay_device=replay_device,
+            execution=execution,
+            parts=environments.parts,
         )
-        stack = FrameStack(observation, self.environments.shape, self.device)
-        self.execution = pick_execution(execution, self.device)
-        self.pipeline: Pipeline
-        if self.device.type == "cuda":
-            self.pipeline = DevicePipeline(
-                learner, replay, stack, seeds, settings.batch_size, self.execution, environments.parts
-            )
-        elif isinstance(replay, HostReplay):
-            self.pipeline = HostPipeline(learner, replay, stack, seeds, settings.batch_size, environments.parts)
-        else:
-            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
         self.agent_steps = 0
         """Agent steps that each run has taken, over all its environments."""
-        # Updates that fell due while a replay that was not saved filled up again; they are never made up for.
+        # Updates that fell due while a replay that was not saved filled up again; they are not done later.
         self._dropped_updates = 0
         self._learns_from = 0
         # the parts whose actors are choosing, and, by the number of a part, the actions that are being carried out
         self._choosing: set[int] = set()
         self._under_way: dict[int, NDArray[np.int64]] = {}
-        # the running games: their numbers, what they have brought so far and how long they have lasted
+        # the running games: their numbers, returns so far and lengths so far
         self._games = np.zeros(self.environments.shape, np.int64)
         self._raw, self._clipped = np.zeros((2, *self.environments.shape))
         self._lengths = np.zeros(self.environments.shape, np.int64)
         first = self.environments.reset()
-        self.pipeline.begin(first.frames, first.started)
+        self.engine.begin(first.frames, first.started)
 
     @property
     def learner(self) -> Learner:
         """The learner, with nothing under way."""
-        self.pipeline.settle()
-        return self.pipeline.learner
+        return self.engine.learner
 
     @property
     def replay(self) -> Replay:
         """The replay, with nothing under way."""
-        self.pipeline.settle()
-        return self.pipeline.replay
-
-    @property
-    def stack(self) -> FrameStack:
-        """What the actors see, with nothing under way."""
-        self.pipeline.settle()
-        return self.pipeline.stack
+        return self.engine.replay
 
     @property
     def updates(self) -> int:
         """Updates of each run so far."""
-        return self.pipeline.updates
+        return self.engine.updates
 
     @property
     def done(self) -> bool:
@@ -280,14 +248,14 @@ class Trainer:
         """Act once in every environment, store what came of it, and do the updates that are due.
 
         An update that falls due by this step's transitions is done in the next step, while the environments are at work
-        or, with the setting ``sequential``, before it acts; see `gramian.deep.engines.pipeline`.
+        or, with the setting ``sequential``, before it acts; see `gramian.deep.engines.engine.Engine`.
 
         Returns
         -------
         list of Episode
             The games that ended by this step.
         """
-        with self.pipeline.at_work():
+        with self.engine.step():
             outcome, rewards = self._advance()
         self._raw += outcome.rewards
         self._clipped += rewards
@@ -296,11 +264,7 @@ class Trainer:
 
     def diagnose(self) -> dict[str, NDArray[np.float64]]:
         """What the logs record of each run, ``[P]`` each, from a batch that is drawn for this purpose alone."""
-        learner, replay = self.learner, self.replay
-        batch = replay.sample(self.pipeline.seeds, learner.updates, self.config.settings.batch_size, Stream.DIAGNOSE)
-        numbers = learner.diagnose(Batch(*(tensor.to(self.device) for tensor in batch)))
-        together = torch.stack(list(numbers.values())).double().cpu().numpy()
-        return dict(zip(numbers, together, strict=True))
+        return self.engine.diagnose()
 
     def diverged_at(self) -> list[int]:
         """For each run, the update at which it was first seen not to be finite, or -1."""
@@ -312,10 +276,8 @@ class Trainer:
             f"environments.{name}": torch.from_numpy(np.array(array))
             for name, array in self.environments.state().items()
         }
-        named |= {f"replay.{name}": tensor for name, tensor in self.replay.state().items()}
+        named |= self.engine.state()
         named |= {
-            "stack": self.stack.frames.cpu(),
-            "acting": self.pipeline.acting.cpu(),
             "games": torch.from_numpy(self._games),
             "raw_returns": torch.from_numpy(self._raw),
             "clipped_returns": torch.from_numpy(self._clipped),
@@ -326,17 +288,11 @@ class Trainer:
 
     def run_states(self) -> Iterator[dict[str, Tensor]]:
         """What each run has learned, as named tensors on the host; one run after the other."""
-        for run in range(len(self.config.runs)):
-            yield {name: tensor.cpu() for name, tensor in self.learner.run_state(run).items()}
+        return self.engine.run_states()
 
     def segments(self, start: int | None) -> Iterator[tuple[int, int, dict[str, Tensor]]]:
         """The replay's transitions from ``start`` on, or all that are needed, in parts of bounded size."""
-        count = self.environments.shape[0] * self.environments.shape[1]
-        part = max(1, SEGMENT_BYTES // (count * self.environments.observation.frame_bytes))
-        first = self.replay.oldest if start is None else max(start, self.replay.oldest)
-        for begin in range(first, self.replay.added, part):
-            end = min(begin + part, self.replay.added)
-            yield begin, end, self.replay.segment(begin, end)
+        return self.engine.segments(start)
 
     def restore(
         self, state: dict[str, Tensor], runs: list[dict[str, Tensor]], segments: Sequence[dict[str, Tensor]]
@@ -346,12 +302,6 @@ class Trainer:
         Without segments the replay is empty. As many agent steps as the prefill has pass before the next update, and
         the updates that were due in them are left out.
         """
-        self.learner.load_state_dict(
-            {
-                name: tensor if name == "updates" else torch.cat([run[name] for run in runs])
-                for name, tensor in runs[0].items()
-            }
-        )
         self.environments.restore(
             {
                 name.removeprefix("environments."): tensor.numpy()
@@ -359,12 +309,7 @@ class Trainer:
                 if name.startswith("environments.")
             }
         )
-        self.replay.load(
-            {name.removeprefix("replay."): tensor for name, tensor in state.items() if name.startswith("replay.")},
-            segments,
-        )
-        self.stack.frames.copy_(state["stack"])
-        self.pipeline.acting.copy_(state["acting"])
+        self.engine.restore(state, runs, segments)
         self._games[:] = state["games"].numpy()
         self._raw[:] = state["raw_returns"].numpy()
         self._clipped[:] = state["clipped_returns"].numpy()
@@ -374,12 +319,11 @@ class Trainer:
         self.agent_steps, self._dropped_updates, self._learns_from = state["counters"].tolist()
         if self.agent_steps and not len(segments):
             self._learns_from = self.agent_steps + self.config.settings.prefill_agent_steps
-        self.pipeline.settle()
 
     def close(self) -> None:
         """Stop the learner and the emulators, these also where the learner has failed."""
         try:
-            self.pipeline.close()
+            self.engine.close()
         finally:
             self.environments.close()
 
@@ -399,10 +343,10 @@ class Trainer:
             self._send(part)
             outcome = environments.recv(part)
             self._observe(part, outcome)
-            # It goes on at once, while the environments of the next part are done and this step comes to its end.
+            # The part goes on at once, while the next part's environments finish and this step ends.
             if after < self.config.agent_steps and not settings.sequential:
                 self._act(part, ahead=1)
-        self.pipeline.store()
+        self.engine.store()
         self.agent_steps = after
         if self.done:  # no step comes after it
             self._learn()
@@ -411,10 +355,10 @@ class Trainer:
     def _act(self, part: int, ahead: int = 0) -> None:
         """Let a part choose its actions, of the current step or so many steps ahead, and begin to carry them out.
 
-        Where they are carried out in this process, it does what else there is to do before it waits for them.
+        Where this process plays itself, it does its other work before it waits for the actions.
         """
         epsilon = epsilon_at(self.config.settings, self.agent_steps + ahead * self.config.settings.envs_per_run)
-        self.pipeline.act(epsilon, self.pipeline.replay.added + ahead, part)
+        self.engine.act(epsilon, self.engine.added + ahead, part)
         self._choosing.add(part)
         if not self.environments.here:
             self._send(part)
@@ -422,16 +366,16 @@ class Trainer:
     def _send(self, part: int) -> None:
         """Let a part's environments carry out the actions that are being chosen, if any are."""
         if part in self._choosing:
-            actions = self.pipeline.chosen(part).copy()
+            actions = self.engine.chosen(part).copy()
             self.environments.send(actions, part)
-            # only now: who is interrupted before that finds the same actions again
+            # last, so that after an interruption the same actions are found again
             self._choosing.remove(part)
             self._under_way[part] = actions
 
     def _observe(self, part: int, outcome: Step) -> None:
         settings, runs = self.config.settings, self.environments.parts[part]
         rewards, terminated, life_lost = outcome.rewards[runs], outcome.terminated[runs], outcome.life_lost[runs]
-        self.pipeline.observe(
+        self.engine.observe(
             part,
             actions=self._under_way.pop(part),
             rewards=np.sign(rewards) if settings.clip_rewards else rewards,
@@ -444,15 +388,14 @@ class Trainer:
 
     def _learn(self) -> None:
         """Begin the updates that are due."""
-        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - self.pipeline.updates
+        due = updates_at(self.config.settings, self.agent_steps) - self._dropped_updates - self.engine.updates
         if due and self.agent_steps < self._learns_from:
             self._dropped_updates += due
             return
         for _ in range(due):
-            self.pipeline.draw()
-            self.pipeline.learn()
+            self.engine.update()
         if due and self.config.settings.sequential:
-            self.pipeline.hand_over()
+            self.engine.hand_over()
 
     def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
         episodes = [

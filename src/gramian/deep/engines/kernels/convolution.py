@@ -64,7 +64,7 @@ def convolve(
     filters, bias
         ``[F, C, 3, 3]`` and ``[F]``.
     taps, sums
-        Memory to use: ``[C·9·F]`` and ``[H'·W'·F]``.
+        Workspace: ``[C·9·F]`` and ``[H'·W'·F]``.
     """
     number, channels = filters.shape[:2]
     cells = sums.size // number
@@ -88,13 +88,13 @@ def convolve_back(
     places: Places,
     counts: Counts,
     outputs: Matrix,
-    slopes: Matrix,
+    gradients: Matrix,
     taps: Vector,
     sums: Vector,
     filters: Filters,
     bias: Vector,
 ) -> None:
-    """The gradients ``filters`` and ``bias`` from those of the rectified ``outputs``, ``slopes`` ``[B, F·H'·W']``.
+    """The gradients ``filters`` and ``bias`` from those of the rectified ``outputs``, ``gradients`` ``[B, F·H'·W']``.
 
     The other parameters are those of `convolve`.
     """
@@ -102,11 +102,11 @@ def convolve_back(
     cells = sums.size // number
     taps[:] = bias[:] = np.float32(0)
     for b in range(pictures.shape[0]):
-        seen, slope = outputs[b], slopes[b]
+        seen, gradient = outputs[b], gradients[b]
         for f in range(number):
             total = np.float32(0)
             for cell in range(cells):
-                own = slope[f * cells + cell] if seen[f * cells + cell] > 0 else np.float32(0)
+                own = gradient[f * cells + cell] if seen[f * cells + cell] > 0 else np.float32(0)
                 sums[cell * number + f] = own
                 total += own
             bias[f] += total

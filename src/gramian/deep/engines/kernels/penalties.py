@@ -1,4 +1,4 @@
-"""The penalties of the arms and their gradients, as `agent.slopes` has them, whose table gives the formulas."""
+"""The penalties of the arms and their gradients, with the formulas of `gramian.deep.agent.penalty_gradients`."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ KINDS = {"decor": DECOR, "gram": GRAM, "gram-unbiased": UNBIASED, "norm": NORM, 
 """By the names of the arms."""
 
 
-class Memory(NamedTuple):
-    """What `penalise` works in, for n samples of d features."""
+class Workspace(NamedTuple):
+    """The workspace of `penalise`, for n samples of d features."""
 
     x: Matrix
     """X, ``[n, d]``"""
@@ -28,90 +28,90 @@ class Memory(NamedTuple):
     """Sums over the features, ``[n]``"""
 
 
-def memory(kind: int, samples: int, width: int) -> Memory:
-    """The memory that ``kind`` needs.
+def workspace(kind: int, samples: int, width: int) -> Workspace:
+    """The workspace that ``kind`` needs.
 
     Examples
     --------
-    >>> [array.shape for array in memory(GRAM, samples=32, width=128)]
+    >>> [array.shape for array in workspace(GRAM, samples=32, width=128)]
     [(32, 128), (0, 0), (32, 32), (4, 128), (32,)]
     """
     side, turned = (width, (width, samples)) if kind == DECOR else (samples, (0, 0))
     shapes = (samples, width), turned, (side, side), (4, width), (samples,)
-    return Memory(*(np.zeros(shape, np.float32) for shape in shapes))
+    return Workspace(*(np.zeros(shape, np.float32) for shape in shapes))
 
 
 @kernel
-def penalise(kind: int, centered: bool, features: Matrix, memory: Memory, slopes: Matrix) -> np.float32:
-    """The penalty of ``features`` ``[n, d]``; its gradient goes to ``slopes`` ``[n, d]``.
+def penalise(kind: int, centered: bool, features: Matrix, workspace: Workspace, gradient: Matrix) -> np.float32:
+    """The penalty of ``features`` ``[n, d]``; its gradient goes to ``gradient`` ``[n, d]``.
 
     Examples
     --------
-    >>> features, slopes = np.array([[1, 2], [3, 6]], np.float32), np.zeros((2, 2), np.float32)
-    >>> penalise(GRAM, True, features, memory(GRAM, 2, 2), slopes)
+    >>> features, gradient = np.array([[1, 2], [3, 6]], np.float32), np.zeros((2, 2), np.float32)
+    >>> penalise(GRAM, True, features, workspace(GRAM, 2, 2), gradient)
     8.0
-    >>> slopes
+    >>> gradient
     array([[-8., -4.],
            [ 8.,  4.]], dtype=float32)
     """
-    x, products, mean = memory.x, memory.products, memory.columns[0]
+    x, products, mean = workspace.x, workspace.products, workspace.columns[0]
     n = np.float32(features.shape[0])
     copy(features, x)
     if centered:
         center(x, mean)
         center(x, mean)  # a float32 mean of large numbers is itself rounded
     if kind == L2:
-        return scaled(x, np.float32(2) / n, slopes) / n
+        return scaled(x, np.float32(2) / n, gradient) / n
     if kind == NORM:
-        value = norm(x, slopes)
+        value = norm(x, gradient)
     else:
         # Each product stands here once: compiling them takes long.
         left, right = products, x
         if kind == DECOR:
-            transpose(x, memory.turned)
-            combine(memory.turned, x, products)
+            transpose(x, workspace.turned)
+            combine(workspace.turned, x, products)
             left, right = x, products
         else:
             dots(x, x, products)
         value = strip(products, np.float32(1) if kind == UNBIASED else np.float32(1) / n, kind != GRAM)
-        combine(left, right, slopes)
+        combine(left, right, gradient)
         if kind == UNBIASED:
-            value = unbiased(x, value, centered, memory, slopes)
+            value = unbiased(x, value, centered, workspace, gradient)
         elif kind == GRAM:
-            value -= without_variance(x, mean, slopes)
+            value -= without_variance(x, mean, gradient)
         else:
-            scaled(slopes, np.float32(4) / n, slopes)
+            scaled(gradient, np.float32(4) / n, gradient)
     if centered and kind in (NORM, CROSS):
-        center(slopes, mean)
+        center(gradient, mean)
     return value
 
 
 @kernel
-def scaled(x: Matrix, factor: Number, slopes: Matrix) -> np.float32:
+def scaled(x: Matrix, factor: Number, gradient: Matrix) -> np.float32:
     """``factor`` times X; gives ‖X‖²."""
     total = np.float32(0)
     for a in range(x.shape[0]):
-        row, slope = x[a], slopes[a]
+        row, out = x[a], gradient[a]
         for i in range(row.size):
             total += row[i] * row[i]
-            slope[i] = factor * row[i]
+            out[i] = factor * row[i]
     return total
 
 
 @kernel
-def norm(x: Matrix, slopes: Matrix) -> np.float32:
+def norm(x: Matrix, gradient: Matrix) -> np.float32:
     """Σ_a G_aa², and its gradient with respect to X."""
     n = np.float32(x.shape[0])
     value = np.float32(0)
     for a in range(x.shape[0]):
-        row, slope = x[a], slopes[a]
+        row, out = x[a], gradient[a]
         square = np.float32(0)
         for i in range(row.size):
             square += row[i] * row[i]
         square /= n
         value += square * square
         for i in range(row.size):
-            slope[i] = np.float32(4) / n * square * row[i]
+            out[i] = np.float32(4) / n * square * row[i]
     return value
 
 
@@ -130,8 +130,8 @@ def strip(matrix: Matrix, factor: Number, offdiag: bool) -> np.float32:
 
 
 @kernel
-def without_variance(x: Matrix, variance: Vector, slopes: Matrix) -> np.float32:
-    """From GX in ``slopes`` make 4/n · (GX - X∘v), the gradient of ``gram``; gives ‖v‖²."""
+def without_variance(x: Matrix, variance: Vector, gradient: Matrix) -> np.float32:
+    """From GX in ``gradient`` make 4/n · (GX - X∘v), the gradient of ``gram``; gives ‖v‖²."""
     samples, width = x.shape
     n = np.float32(samples)
     variance[:] = np.float32(0)
@@ -144,20 +144,20 @@ def without_variance(x: Matrix, variance: Vector, slopes: Matrix) -> np.float32:
         variance[i] /= n
         value += variance[i] * variance[i]
     for a in range(samples):
-        row, slope = x[a], slopes[a]
+        row, out = x[a], gradient[a]
         for i in range(width):
-            slope[i] = np.float32(4) / n * (slope[i] - row[i] * variance[i])
+            out[i] = np.float32(4) / n * (out[i] - row[i] * variance[i])
     return value
 
 
 @kernel
-def unbiased(x: Matrix, value: np.float32, centered: bool, memory: Memory, slopes: Matrix) -> np.float32:
-    """`agent.slopes.gram_unbiased`, with the names that it has there, from ‖K‖² and with Kx in ``slopes``."""
+def unbiased(x: Matrix, value: np.float32, centered: bool, workspace: Workspace, gradient: Matrix) -> np.float32:
+    """`penalty_gradients.gram_unbiased`, with its names, from ‖K‖² and with Kx in ``gradient``."""
     samples, width = x.shape
     n = np.float32(samples)
-    products, rows = memory.products, memory.rows
-    p1, p2, p3, p4 = memory.columns[0], memory.columns[1], memory.columns[2], memory.columns[3]
-    memory.columns[:] = np.float32(0)
+    products, rows = workspace.products, workspace.rows
+    p1, p2, p3, p4 = workspace.columns[0], workspace.columns[1], workspace.columns[2], workspace.columns[3]
+    workspace.columns[:] = np.float32(0)
     for a in range(samples):
         row = x[a]
         for i in range(width):
@@ -169,11 +169,11 @@ def unbiased(x: Matrix, value: np.float32, centered: bool, memory: Memory, slope
     for i in range(width):
         value -= p2[i] * p2[i] - p4[i]
     for a in range(samples):
-        row, slope = x[a], slopes[a]
+        row, out = x[a], gradient[a]
         for i in range(width):
-            slope[i] = np.float32(4) * (slope[i] - p2[i] * row[i] + row[i] * row[i] * row[i])
+            out[i] = np.float32(4) * (out[i] - p2[i] * row[i] + row[i] * row[i] * row[i])
     if not centered:
-        scaled(slopes, np.float32(1) / (n * (n - np.float32(1))), slopes)
+        scaled(gradient, np.float32(1) / (n * (n - np.float32(1))), gradient)
         return value / (n * (n - np.float32(1)))
     everything = total = row_terms = np.float32(0)
     for a in range(samples):
@@ -197,12 +197,12 @@ def unbiased(x: Matrix, value: np.float32, centered: bool, memory: Memory, slope
     part = np.float32(4) / (n - np.float32(2))
     scale = np.float32(1) / (n * (n - np.float32(3)))
     for a in range(samples):
-        row, slope = x[a], slopes[a]
+        row, out = x[a], gradient[a]
         for i in range(width):
             own, first = row[i], p1[i]
             column = first * first - p2[i]
             by_rows = p4[i] + rows[a] * (first - np.float32(2) * own) - first * p2[i] - first * first * own + p3[i]
             by_rows += np.float32(3) * first * own * own - np.float32(2) * own * own * own
-            slope[i] = scale * (slope[i] + whole * (everything - column) * (first - own) - part * by_rows)
+            out[i] = scale * (out[i] + whole * (everything - column) * (first - own) - part * by_rows)
     value += total / ((n - np.float32(1)) * (n - np.float32(2))) - row_terms * (np.float32(2) / (n - np.float32(2)))
     return value * scale

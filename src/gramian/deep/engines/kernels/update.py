@@ -1,10 +1,10 @@
-"""One update of one MinAtar run in one call: what `gramian.deep.engines.backward` does, in float32, layer by layer.
+"""One update of one MinAtar run in one call: `gramian.deep.agent.learner.update` in float32, layer by layer.
 
 The network is a convolution, a hidden layer and a head. With x the rectified outputs of the convolution,
 φ = max(Wx + b, 0) and Q = Hφ + h, and ∂· the gradient of the run's loss with respect to ·, an update is
 
 1. x, φ and Q of the states, with the online network; Q⁻ of the next states, with the target network (and for double Q
-   the online network's Q there); targets, TD loss and its slope ∂Q, which is not zero for the action taken alone;
+   the online network's Q there); targets, TD loss and its gradient ∂Q, which is zero except for the action taken;
 2. ∂H and ∂h; ∂φ = ∂Q H + κ·∂penalty, and nothing where φ = 0;
 3. ∂W = ∂φᵀx, ∂b = Σ∂φ, ∂x = ∂φ W, and nothing where x = 0; the gradients of the filters;
 4. the norm of the whole gradient; where it and the TD loss are finite, Adam's step.
@@ -30,7 +30,7 @@ from gramian.deep.engines.kernels.convolution import (
 from gramian.deep.engines.kernels.matrices import Matrix, Number, Vector, add_row, combine, dots, transpose
 from gramian.deep.engines.kernels.penalties import NONE, penalise, scaled
 
-Marks: TypeAlias = NDArray[np.int64]
+Counters: TypeAlias = NDArray[np.int64]
 
 
 class Network(NamedTuple):
@@ -95,12 +95,12 @@ class Step(NamedTuple):
     """α/(1 - β₁ᵗ)"""
 
 
-class Memory(NamedTuple):
-    """What an update works in, for B samples."""
+class Workspace(NamedTuple):
+    """The workspace of updates of B samples."""
 
     places: Places
     counts: Counts
-    penalty: penalties.Memory
+    penalty: penalties.Workspace
     taps: Vector
     sums: Vector
     x: Matrix
@@ -121,16 +121,16 @@ class Memory(NamedTuple):
     """Q of the next states"""
 
 
-def memory(network: Network, batch: Pictures, kind: int) -> Memory:
-    """The memory for updates of ``network`` on batches like ``batch``, with a penalty of ``kind``."""
+def workspace(network: Network, batch: Pictures, kind: int) -> Workspace:
+    """The workspace for updates of ``network`` on batches like ``batch``, with a penalty of ``kind``."""
     samples, channels, height, width = batch.shape
     number, inputs = len(network.filters), network.weight.shape[1]
     outputs, features, values = (samples, inputs), (samples, len(network.bias)), (samples, len(network.head))
     floats = [(channels * SIZE * SIZE * number,), (inputs,), *[outputs] * 2, *[features] * 2, features[::-1]]
-    return Memory(
+    return Workspace(
         np.zeros((samples, channels * height * width), np.int32),
         np.zeros(samples, np.int64),
-        penalties.memory(kind, *features),
+        penalties.workspace(kind, *features),
         *(np.zeros(shape, np.float32) for shape in (*floats, *[values] * 3)),
     )
 
@@ -147,11 +147,12 @@ def update(
     square: Vector,
     step: Step,
     number: int,
-    mark: Marks,
-    memory: Memory,
+    count: Counters,
+    mark: Counters,
+    workspace: Workspace,
     losses: Vector,
 ) -> None:
-    """Update ``online``, ``mean`` and ``square`` in place; ``gradient`` and ``memory`` are used on the way.
+    """Update ``online``, ``mean`` and ``square`` in place; ``gradient`` and ``workspace`` are overwritten.
 
     Parameters
     ----------
@@ -163,14 +164,17 @@ def update(
         What is minimised, and how.
     number
         Of the update.
+    count
+        ``[1]``: the number of updates, which becomes ``number``.
     mark
-        ``[1]``: when the run diverged, or -1. A run that has diverged keeps its state.
+        ``[1]``: the update at which the run diverged, or -1. A run that has diverged keeps its state.
     losses
         Takes the mean TD loss and the penalty, without κ; ``[2]``.
     """
-    m = memory
+    m = workspace
+    count[0] = number
     batch = samples.actions.size
-    # what lies ahead
+    # the targets
     find(samples.next_observations, m.places, m.counts)
     if loss.double_q:
         look(samples.next_observations, online, m, m.other, m.next_features, m.choosers)
@@ -178,34 +182,34 @@ def update(
     find(samples.observations, m.places, m.counts)
     look(samples.observations, online, m, m.x, m.features, m.values)
     # ∂φ, where the penalty comes first; ∂H and ∂h
-    slopes = m.next_features
+    feature_gradients = m.next_features
     losses[1] = np.float32(0)
     if loss.kind == NONE:
-        slopes[:] = np.float32(0)
+        feature_gradients[:] = np.float32(0)
     else:
-        losses[1] = penalise(loss.kind, loss.centered, m.features, m.penalty, slopes)
-        scaled(slopes, np.float32(loss.kappa), slopes)
+        losses[1] = penalise(loss.kind, loss.centered, m.features, m.penalty, feature_gradients)
+        scaled(feature_gradients, np.float32(loss.kappa), feature_gradients)
     gradient.head[:] = np.float32(0)
     gradient.head_bias[:] = np.float32(0)
     td = np.float32(0)
     for b in range(batch):
         action = samples.actions[b]
-        best = bootstrap(m.next_values[b], m.choosers[b], legal, loss.double_q)
-        error = m.values[b, action] - (samples.rewards[b] + samples.discounts[b] * best)
-        slope = error
+        next_value = bootstrap(m.next_values[b], m.choosers[b], legal, loss.double_q)
+        error = m.values[b, action] - (samples.rewards[b] + samples.discounts[b] * next_value)
+        gradient_q = error
         if loss.squared:
             td += error * error
-            slope = np.float32(2) * error
+            gradient_q = np.float32(2) * error
         else:
             if error > np.float32(1):
-                slope = np.float32(1)
+                gradient_q = np.float32(1)
             elif error < np.float32(-1):
-                slope = np.float32(-1)
-            td += slope * (error - np.float32(0.5) * slope)
-        slope /= np.float32(batch)
-        add_row(slope, m.features[b], gradient.head[action])
-        gradient.head_bias[action] += slope
-        add_row(slope, online.head[action], slopes[b])
+                gradient_q = np.float32(-1)
+            td += gradient_q * (error - np.float32(0.5) * gradient_q)
+        gradient_q /= np.float32(batch)
+        add_row(gradient_q, m.features[b], gradient.head[action])
+        gradient.head_bias[action] += gradient_q
+        add_row(gradient_q, online.head[action], feature_gradients[b])
     td /= np.float32(batch)
     losses[0] = td
     if mark[0] >= 0:
@@ -213,13 +217,13 @@ def update(
     # the hidden layer
     gradient.bias[:] = np.float32(0)
     for b in range(batch):
-        own, seen = slopes[b], m.features[b]
+        own, seen = feature_gradients[b], m.features[b]
         for i in range(own.size):
             own[i] = own[i] if seen[i] > 0 else np.float32(0)
         add_row(np.float32(1), own, gradient.bias)
-    transpose(slopes, m.turned)
+    transpose(feature_gradients, m.turned)
     combine(m.turned, m.x, gradient.weight)
-    combine(slopes, online.weight, m.other)
+    combine(feature_gradients, online.weight, m.other)
     convolve_back(
         samples.observations, m.places, m.counts, m.x, m.other, m.taps, m.sums, gradient.filters, gradient.filter_bias
     )
@@ -234,9 +238,11 @@ def update(
 
 
 @kernel
-def look(pictures: Pictures, network: Network, memory: Memory, x: Matrix, features: Matrix, values: Matrix) -> None:
-    """x, φ and Q of pictures that `find` has been through."""
-    m = memory
+def look(
+    pictures: Pictures, network: Network, workspace: Workspace, x: Matrix, features: Matrix, values: Matrix
+) -> None:
+    """x, φ and Q of pictures that `find` has seen."""
+    m = workspace
     convolve(pictures, m.places, m.counts, network.filters, network.filter_bias, m.taps, m.sums, x)
     dots(x, network.weight, features)
     for b in range(features.shape[0]):
@@ -249,14 +255,31 @@ def look(pictures: Pictures, network: Network, memory: Memory, x: Matrix, featur
 
 
 @kernel
+def act(
+    pictures: Pictures, network: Network, legal: NDArray[np.bool_], workspace: Workspace, actions: NDArray[np.int64]
+) -> None:
+    """The best action of each picture ``[E, C, H, W]``, ``[E]``; ``workspace`` is one for E samples."""
+    m = workspace
+    find(pictures, m.places, m.counts)
+    look(pictures, network, m, m.x, m.features, m.values)
+    for e in range(actions.size):
+        actions[e] = best(m.values[e], legal)
+
+
+@kernel
+def best(values: Vector, legal: NDArray[np.bool_]) -> int:
+    """The action whose value is largest; a NaN is the largest of all, as in torch."""
+    chosen, largest = 0, np.float32(-np.inf)
+    for a in range(values.size):
+        if legal[a] and not (values[a] <= largest or np.isnan(largest)):
+            chosen, largest = a, values[a]
+    return chosen
+
+
+@kernel
 def bootstrap(values: Vector, choosers: Vector, legal: NDArray[np.bool_], double_q: bool) -> np.float32:
     """max_a Q⁻(s', a), or with double Q the Q⁻ of the action whose Q is largest; a NaN is the largest of all."""
-    best = np.float32(-np.inf)
-    chosen = 0
-    for a in range(values.size):
-        value = choosers[a] if double_q else values[a]
-        if legal[a] and not (value <= best or np.isnan(best)):
-            best, chosen = value, a
+    chosen = best(choosers if double_q else values, legal)
     return np.float32(values[chosen])
 
 
@@ -289,7 +312,7 @@ def descend(parameters: Vector, gradient: Vector, mean: Vector, square: Vector, 
     )
     root, epsilon, rate = np.float32(step.root), np.float32(step.epsilon), np.float32(step.rate)
     for i in range(parameters.size):
-        slope = gradient[i] * factor
-        mean[i] += mean_weight * (slope - mean[i])
-        square[i] = square_keep * square[i] + square_weight * slope * slope
+        g = gradient[i] * factor
+        mean[i] += mean_weight * (g - mean[i])
+        square[i] = square_keep * square[i] + square_weight * g * g
         parameters[i] = parameters[i] * keep - rate * mean[i] / (np.sqrt(square[i]) * root + epsilon)

@@ -1,6 +1,5 @@
 import time
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +10,9 @@ from scipy import stats
 
 from gramian.core.errors import UserError
 from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.replay.device import Replay, bytes_needed
-from gramian.deep.replay.host import PIECE_BYTES, HostReplay
-from tests.deep.replay_oracle import (
+from gramian.deep.replay import HostReplay, Replay, bytes_needed
+from gramian.deep.replay.host import PIECE_BYTES
+from tests.deep.replay.replay_oracle import (
     GAME_OVER,
     GO_ON,
     LIFE_LOST,
@@ -43,8 +42,7 @@ def tables(draw, device="cpu"):
     runs, each, n = draw(st.integers(1, 2)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
     capacity = draw(st.integers(n * each, 25 * each))
     if device == "cpu" and draw(st.booleans()):
-        compiled = draw(st.booleans())
-        replay = HostReplay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, compiled=compiled)
+        replay = HostReplay(spec, runs, each, capacity, n_step=n, gamma=GAMMA)
     else:
         replay = Replay(spec, runs, each, capacity, n_step=n, gamma=GAMMA, device=device)
     # how often something happens varies, so that there are long games and games that are cut at each step
@@ -80,13 +78,12 @@ def test_the_sampleable_transitions_are_right_after_every_step(case):
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.data(), st.booleans())
-def test_on_numpy_and_by_kernels_a_replay_draws_what_it_draws_on_torch(data, compiled):
+@given(st.data())
+def test_on_numpy_a_replay_draws_what_it_draws_on_torch(data):
     table, events = data.draw(tables())
     spec, (runs, each), n = table.spec, table.replay.shape, table.replay.n_step
     capacity = data.draw(st.integers(n * each, 25 * each))
-    kinds = Replay, partial(HostReplay, compiled=compiled)
-    twins = [kind(spec, runs, each, capacity, n_step=n, gamma=GAMMA) for kind in kinds]
+    twins = [kind(spec, runs, each, capacity, n_step=n, gamma=GAMMA) for kind in (Replay, HostReplay)]
     for twin in twins:
         played(Table(twin, spec, GAMMA), events)
     if not twins[0].ready:
@@ -100,14 +97,6 @@ def test_on_numpy_and_by_kernels_a_replay_draws_what_it_draws_on_torch(data, com
     assert all(torch.equal(one, other) for one, other in zip(*(twin.bounds() for twin in twins), strict=True))
     for name, saved in twins[0].state().items():
         assert torch.equal(saved, twins[1].state()[name])
-
-
-@pytest.mark.parametrize("compiled", [False, True])
-def test_an_environment_that_is_not_there_is_refused(compiled):
-    replay = HostReplay(SMALL, 1, 2, 20, compiled=compiled)
-    played(Table(replay, SMALL, GAMMA), [[[GO_ON, GO_ON]]] * 5)
-    with pytest.raises(IndexError, match="numbered from 0 to 1"):
-        replay.fetch(torch.tensor([[2]]), torch.tensor([[0]]))
 
 
 class Late:
@@ -138,7 +127,7 @@ def test_threads_gather_the_batch_that_one_does():
     assert replays[1]._helpers.pieces == 5 * 2 * pieces
 
 
-def test_a_small_batch_is_gathered_by_whoever_asks_for_it():
+def test_a_small_batch_is_gathered_by_the_thread_that_asks_for_it():
     replay = HostReplay(SMALL, 1, 1, 20, threads=4)
     played(Table(replay, SMALL, GAMMA), [[[GO_ON]]] * 10)
     replay._helpers = Late()

@@ -1,30 +1,25 @@
-"""A GPU does in its two queues what the host does one after the other."""
+"""Every engine does the same steps in the same order: in threads, in parts, on the CPU and on a GPU."""
 
 import contextlib
-import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures.thread import BrokenThreadPool
 from dataclasses import replace
 from itertools import pairwise
-from threading import Barrier
 
 import numpy as np
 import pytest
 import torch
 
+from gramian.deep import engines
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner, LearnerConfig
-from gramian.deep.agent.networks import NetworkSpec
-from gramian.deep.engines import pipeline
-from gramian.deep.engines.graphs import compare
-from gramian.deep.engines.pipeline import HostPipeline, Transition
+from gramian.deep.engines import compare, make_engine
+from gramian.deep.engines.engine import Transition
 from gramian.deep.envs import Environments
-from gramian.deep.envs.observations import FrameStack, ObservationSpec
-from gramian.deep.replay.host import HostReplay
+from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.schedules import updates_at
 from gramian.deep.training.trainer import Trainer, make_environments
+from tests.deep.populations import SPECS
 
 GAMES = [("minatar/breakout", "minatar"), ("breakout", "author")]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
@@ -81,16 +76,16 @@ def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset
     assert same == episodes
     assert parts.updates == whole.updates
     assert torch.equal(parts.learner.state.online, whole.learner.state.online)
-    assert torch.equal(parts.pipeline.acting, whole.pipeline.acting)
+    assert torch.equal(parts.engine.acting, whole.engine.acting)
 
 
 @pytest.mark.parametrize("available", [2, 3])
 @pytest.mark.parametrize(("game", "preset"), GAMES)
 def test_a_population_learns_the_same_bits_in_threads_as_without(monkeypatch, game, preset, available):
     settings = short(game, preset)
-    monkeypatch.setattr(pipeline, "cores", lambda: 1)
+    monkeypatch.setattr(engines, "cores", lambda: 1)
     in_turn, episodes = trained(settings, dtype=torch.float32)
-    monkeypatch.setattr(pipeline, "cores", lambda: available)
+    monkeypatch.setattr(engines, "cores", lambda: available)
     threaded, same = trained(settings, dtype=torch.float32)
     assert same == episodes
     assert threaded.updates == in_turn.updates
@@ -98,105 +93,51 @@ def test_a_population_learns_the_same_bits_in_threads_as_without(monkeypatch, ga
         assert torch.equal(threaded.learner.state_dict()[name], tensor), name
 
 
-@pytest.mark.parametrize(
-    ("halved", "usable", "places"), [(True, {3, 5}, [{3}, {5}]), (True, {1, 3, 5}, []), (False, {3, 5}, [])]
-)
-def test_two_threads_that_share_updates_and_two_cores_have_one_each(monkeypatch, halved, usable, places):
-    taken = []
-    monkeypatch.setattr(pipeline.os, "sched_getaffinity", lambda _: usable, raising=False)
-    monkeypatch.setattr(pipeline.os, "sched_setaffinity", lambda _, place: taken.append(place), raising=False)
-    together = Barrier(2)
-    with pipeline.learner_threads(halved) as threads:
-        for task in [threads.submit(together.wait) for _ in range(2)]:
-            task.result()
-    assert sorted(taken, key=min) == places
-
-
-def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
-    settings = config(game="breakout", preset="author")
-    settings = replace(settings, runs=settings.runs[:1], settings=replace(settings.settings, frames=520))
-    monkeypatch.setattr(pipeline, "cores", lambda: 2)
-    trainer = Trainer(settings, make_environments(settings))
-    (run,) = trainer.learner.run_updates
-
-    def fail(_, half):
-        if half == 1:
-            raise MemoryError("no room")
-
-    run._descend = fail
-    with pytest.raises(MemoryError, match="no room"):
-        deque(iter(trainer.step, None), maxlen=0)
-    with pytest.raises(MemoryError, match="no room"):
-        trainer.close()
-    assert trainer.environments._groups[0].engine._players.players == []  # the emulators are gone nevertheless
-
-
-def on_two_cores(monkeypatch, runs=1, **settings):
-    """A trainer of Atari on a CPU with two learner threads, which has learned twice."""
-    chosen = config(game="breakout", preset="author", **settings)
-    chosen = replace(chosen, runs=chosen.runs[:runs], settings=replace(chosen.settings, frames=560))
-    monkeypatch.setattr(pipeline, "cores", lambda: 2)
+def on_two_cores(monkeypatch):
+    """A trainer of Atari on a CPU whose learner has a thread, and which has learned twice."""
+    chosen = config(game="breakout", preset="author")
+    chosen = replace(chosen, runs=chosen.runs[:1], settings=replace(chosen.settings, frames=560))
+    monkeypatch.setattr(engines, "cores", lambda: 2)
     trainer = Trainer(chosen, make_environments(chosen))
     while trainer.updates < 2:
         trainer.step()
     return trainer
 
 
-def close_in_time(trainer):
-    closing = threading.Thread(target=trainer.close, daemon=True)
-    closing.start()
-    closing.join(timeout=60)
-    assert not closing.is_alive()
+def fail(*_, **__):
+    raise MemoryError("no memory")
+
+
+def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
+    trainer = on_two_cores(monkeypatch)
+    trainer.learner.update_block = fail
+    with pytest.raises(MemoryError, match="no memory"):
+        deque(iter(trainer.step, None), maxlen=0)
+    with pytest.raises(MemoryError, match="no memory"):
+        trainer.close()
+    assert trainer.environments._groups[0].engine._players.players == []  # the emulators are gone nevertheless
 
 
 def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize(
-    "where", [("hand_over",), ("replay", "sample"), ("_agenda", "open"), ("_file_upcoming",), ("_plan_halved",), ()]
-)
+@pytest.mark.parametrize("where", [("hand_over",), ("_replay", "sample"), ()])
 def test_a_learner_that_is_interrupted_goes_on_as_if_it_had_not_been(monkeypatch, where):
     undisturbed, interrupted = (on_two_cores(monkeypatch) for _ in range(2))
-    owner = interrupted.pipeline
+    owner = interrupted.engine
     for name in where[:-1]:
         owner = getattr(owner, name)
-    with monkeypatch.context() as patched:
+    with monkeypatch.context() as patched, contextlib.suppress(KeyboardInterrupt):
         if where:
             patched.setattr(owner, where[-1], interrupt)
-        with contextlib.suppress(KeyboardInterrupt):
-            interrupted.pipeline.draw()
-            if where == ("_agenda", "open"):
-                interrupted.pipeline.learn()
+        interrupted.engine.draw()
     for trainer in (undisturbed, interrupted):
         while not trainer.done:
             trainer.step()
     assert torch.equal(interrupted.learner.state.online, undisturbed.learner.state.online)
     for trainer in (undisturbed, interrupted):
-        close_in_time(trainer)
-
-
-def test_a_learner_that_is_interrupted_between_a_draw_and_its_update_closes(monkeypatch):
-    trainer = on_two_cores(monkeypatch)
-    trainer.pipeline.draw()
-    close_in_time(trainer)
-
-
-def test_a_plan_that_fails_halfway_leaves_nobody_waiting(monkeypatch):
-    trainer = on_two_cores(monkeypatch, runs=2)
-    trainer.learner.run_updates[1]._begin = interrupt
-    with pytest.raises(KeyboardInterrupt):
-        deque(iter(trainer.step, None), maxlen=0)
-    close_in_time(trainer)
-
-
-def test_a_thread_that_cannot_begin_is_told_and_not_waited_for(monkeypatch):
-    def fail(*_):
-        raise OSError("no such core")
-
-    monkeypatch.setattr(pipeline, "learner_threads", lambda _: ThreadPoolExecutor(2, initializer=fail))
-    with pytest.raises(BrokenThreadPool):
-        on_two_cores(monkeypatch)
+        trainer.close()
 
 
 @pytest.mark.parametrize("sequential", [False, True])
@@ -234,7 +175,7 @@ def test_actions_are_waited_for_at_once_and_where_this_process_plays_when_it_is_
         return run
 
     for owner, names in (
-        (trainer.pipeline, ("act", "chosen", "draw", "learn", "observe", "store")),
+        (trainer.engine, ("act", "chosen", "draw", "learn", "observe", "store")),
         (trainer.environments, ("send", "recv")),
     ):
         for name in names:
@@ -298,7 +239,7 @@ def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, sequ
     assert same == episodes
     assert on_device.updates == on_host.updates
     torch.testing.assert_close(on_device.learner.state.online.cpu(), on_host.learner.state.online, rtol=0, atol=1e-9)
-    torch.testing.assert_close(on_device.pipeline.acting.cpu(), on_host.pipeline.acting, rtol=0, atol=1e-9)
+    torch.testing.assert_close(on_device.engine.acting.cpu(), on_host.engine.acting, rtol=0, atol=1e-9)
 
 
 @needs_cuda
@@ -335,28 +276,60 @@ def test_tf32_rounds_products_and_nothing_else():
     assert (weights[True] - weights[False]).norm() < 1e-3 * weights[False].norm()
 
 
-def host_pipeline(epsilon_seed=0):
-    spec = ObservationSpec((4,), np.float32, 1)
-    learner = Learner(
-        NetworkSpec("mlp", (4,), actions=3, features_dim=8),
-        LearnerConfig(),
-        [epsilon_seed, 9],
-        [Arm("dqn")] * 2,
-        [3, 2],
-    )
-    replay = HostReplay(spec, 2, 2, 50)
-    return HostPipeline(learner, replay, FrameStack(spec, (2, 2)), [epsilon_seed, 9], 8)
+MINATAR = replace(SPECS["minatar"], actions=3, features_dim=16)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0])
-def test_the_host_s_actors_choose_as_the_learner_does(epsilon):
-    pipeline = host_pipeline()
-    frames = np.random.default_rng(0).normal(size=(2, 2, 4)).astype(np.float32)
-    pipeline.begin(frames, np.ones((2, 2), np.bool_))
+@pytest.mark.parametrize(
+    ("spec", "dtype"), [(SPECS["mlp"], torch.float32), (MINATAR, torch.float32), (MINATAR, torch.float64)]
+)
+def test_the_actors_of_an_engine_choose_as_the_learner_does(spec, dtype, epsilon):
+    learner = Learner(spec, LearnerConfig(), [0, 9], [Arm("dqn")] * 2, [3, 2], dtype=dtype)
+    frame = ObservationSpec(spec.observation_shape, np.float32 if spec.kind == "mlp" else np.uint8, 1)
+    engine = make_engine(learner, frame, 2, capacity=50, batch_size=8)
+    frames = np.random.default_rng(0).integers(0, 2, size=(2, 2, *spec.observation_shape)).astype(frame.dtype)
+    engine.begin(frames, np.ones((2, 2), np.bool_))
     for step in range(50):
-        expected = pipeline.learner.act(torch.from_numpy(frames), epsilon, step)
-        pipeline.act(epsilon, step)
-        assert np.array_equal(pipeline.chosen(), expected.numpy())
+        expected = learner.act(torch.from_numpy(frames), epsilon, step)
+        engine.act(epsilon, step)
+        assert np.array_equal(engine.chosen(), expected.numpy())
+
+
+@pytest.mark.parametrize(
+    ("spec", "arm", "dtype", "numba", "name"),
+    [
+        (MINATAR, Arm("gram", 0.1), torch.float32, True, "MinAtarEngine"),
+        (MINATAR, Arm("dr3", 0.1), torch.float32, True, "MinAtarEngine"),
+        (MINATAR, Arm("dqn"), torch.float64, True, "PlainEngine"),
+        (MINATAR, Arm("dqn"), torch.float32, False, "PlainEngine"),
+        (replace(MINATAR, layer_norm=True), Arm("dqn"), torch.float32, True, "PlainEngine"),
+        (SPECS["mlp"], Arm("dqn"), torch.float32, True, "PlainEngine"),
+        (SPECS["nature"], Arm("dqn"), torch.float32, True, "PlainEngine"),
+    ],
+)
+def test_the_engine_is_the_one_that_suits_the_network(monkeypatch, spec, arm, dtype, numba, name):
+    if not numba:
+        monkeypatch.setattr(engines, "find_spec", lambda _: None)
+    learner = Learner(spec, LearnerConfig(), [0], [arm], dtype=dtype)
+    engine = make_engine(learner, ObservationSpec(spec.observation_shape, np.uint8, 1), 1, capacity=9, batch_size=2)
+    assert type(engine).__name__ == name
+    engine.close()
+
+
+def test_a_run_whose_penalty_has_no_kernel_does_not_change_what_the_others_learn():
+    settings = config()
+    finals = []
+    for arms in ([Arm("gram", 0.1)], [Arm("gram", 0.1), Arm("dr3", 0.1)]):
+        chosen = replace(settings, runs=population(["minatar/breakout"], arms, [0]))
+        trainer, _ = trained(chosen, dtype=torch.float32)
+        finals.append(trainer.learner.state.online[0])
+    assert torch.equal(*finals)
+
+
+def test_a_replay_elsewhere_is_refused_to_a_learner_on_the_cpu():
+    learner = Learner(SPECS["mlp"], LearnerConfig(), [0], [Arm("dqn")])
+    with pytest.raises(engines.UserError, match="a learner on the CPU has its replay there too"):
+        make_engine(learner, ObservationSpec((5,), np.float32, 1), 1, capacity=9, batch_size=2, replay_device="cuda")
 
 
 @pytest.mark.parametrize(
@@ -369,13 +342,13 @@ def test_the_actors_get_the_weights_of_an_update_when_the_next_one_begins_or_at_
     trainer = Trainer(settings, make_environments(settings))
     after = [trainer.learner.state.online.clone()]  # the weights after so many updates
     used = []
-    act = trainer.pipeline.act
+    act = trainer.engine.act
 
     def watched(*arguments):
-        used.append(trainer.pipeline.acting.clone())
+        used.append(trainer.engine._acting.clone())
         return act(*arguments)
 
-    trainer.pipeline.act = watched
+    trainer.engine.act = watched
     while trainer.updates < 4:
         trainer.step()
         if trainer.updates == len(after):  # and `learner` waits until the last one is done
@@ -392,16 +365,16 @@ def test_actors_that_wait_lack_no_update_also_where_several_are_due_and_after_a_
     settings = replace(settings, settings=replace(settings.settings, update_period_agent_steps=period))
     trainer = Trainer(settings, make_environments(settings))
     acts = []
-    act = trainer.pipeline.act
+    act = trainer.engine.act
 
     def watched(*arguments):
         due = updates_at(settings.settings, trainer.agent_steps) - trainer._dropped_updates
         assert trainer.updates == due or trainer.agent_steps < trainer._learns_from
-        assert torch.equal(trainer.pipeline.acting, trainer.learner.state.online)
+        assert torch.equal(trainer.engine.acting, trainer.learner.state.online)
         acts.append(trainer.updates)
         return act(*arguments)
 
-    trainer.pipeline.act = watched
+    trainer.engine.act = watched
     while trainer.agent_steps < 200:
         trainer.step()
     state, runs = trainer.state(), list(trainer.run_states())

@@ -11,14 +11,14 @@ def gradients(steps, runs=3, width=7):
     return torch.randn(steps, runs, width, generator=generator, dtype=torch.float64) * 3
 
 
-def trained(adam, slopes, actives=None):
-    theta = torch.linspace(-1, 1, slopes[0].numel(), dtype=slopes.dtype).view_as(slopes[0]).clone()
+def trained(adam, grads, actives=None):
+    theta = torch.linspace(-1, 1, grads[0].numel(), dtype=grads.dtype).view_as(grads[0]).clone()
     mean, square = torch.zeros_like(theta), torch.zeros_like(theta)
     history = []
-    for number, slope in enumerate(slopes, start=1):
+    for number, grad in enumerate(grads, start=1):
         active = torch.ones(len(theta), dtype=torch.bool) if actives is None else actives[number - 1]
-        norms = torch.linalg.vector_norm(slope, dim=1)
-        adam.step(theta, slope.clone(), mean, square, number=torch.tensor(number), norms=norms, active=active)
+        norms, t = torch.linalg.vector_norm(grad, dim=1), torch.full((len(theta),), number)
+        adam.step(theta, grad.clone(), mean, square, number=t, norms=norms, active=active)
         history.append((theta.clone(), mean.clone(), square.clone()))
     return history
 
@@ -27,17 +27,17 @@ def trained(adam, slopes, actives=None):
 @pytest.mark.parametrize("weight_decay", [0.0, 0.2])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 2e-6)])
 def test_every_run_equals_torch_optim(weight_decay, max_grad_norm, dtype, tolerance):
-    slopes = gradients(50).to(dtype)
+    grads = gradients(50).to(dtype)
     betas, epsilon = (0.9, 0.999), 1e-8
     adam = Adam(torch.tensor(RATES, dtype=torch.float64), betas, epsilon, weight_decay, max_grad_norm)
-    theta, mean, square = trained(adam, slopes)[-1]
+    theta, mean, square = trained(adam, grads)[-1]
     for run, rate in enumerate(RATES):
         parameter = torch.nn.Parameter(torch.linspace(-1, 1, 21, dtype=dtype).view(3, 7)[run].clone())
         optimiser = torch.optim.AdamW([parameter], lr=rate, betas=betas, eps=epsilon, weight_decay=weight_decay)
         if not weight_decay:
             optimiser = torch.optim.Adam([parameter], lr=rate, betas=betas, eps=epsilon)
-        for slope in slopes:
-            parameter.grad = slope[run].clone()
+        for grad in grads:
+            parameter.grad = grad[run].clone()
             if max_grad_norm is not None:
                 torch.nn.utils.clip_grad_norm_([parameter], max_grad_norm)
             optimiser.step()

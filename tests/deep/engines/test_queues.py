@@ -1,4 +1,4 @@
-"""The pipeline of a GPU on a CPU: queues that do their work whenever they like, as late as the waits allow."""
+"""The engine of a GPU on a CPU: queues that do their work at any time that the waits allow."""
 
 import random
 from collections import deque
@@ -8,13 +8,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from gramian.deep import engines
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner
-from gramian.deep.engines import pipeline
-from gramian.deep.engines.halves import one_thread
+from gramian.deep.engines import cuda
 from gramian.deep.envs import Environments
-from gramian.deep.replay.device import Replay
-from gramian.deep.training import trainer
+from gramian.deep.replay import Replay
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.trainer import Trainer
 
@@ -84,10 +83,11 @@ class LazyGPU:
                 copy(tensor, saved)
             return lambda: gpu.current.put(function)
 
-        def device_pipeline(learner, replay, stack, seeds, batch_size, parts):
+        def engine(learner, replay, stack, batch_size, parts, threads=0):
+            del threads
             on_device = Replay(stack.spec, *stack.environments, CAPACITY, device="cpu")
             chosen = replay if gpu.replay_on_host else on_device
-            return pipeline.DevicePipeline(learner, chosen, stack, seeds, batch_size, "graphed", parts)
+            return cuda.CudaEngine(learner, chosen, stack, batch_size, parts, compiled=False)
 
         self.replay_on_host = False
         monkeypatch.setattr(torch.cuda, "Stream", Queue)
@@ -99,8 +99,8 @@ class LazyGPU:
         monkeypatch.setattr(torch.Tensor, "pin_memory", torch.Tensor.clone)
         monkeypatch.setattr(torch.Tensor, "copy_", later(copy))
         monkeypatch.setattr(Learner, "copy_target", later(copy_target))
-        monkeypatch.setattr(pipeline, "record", record)
-        monkeypatch.setattr(trainer, "HostPipeline", device_pipeline)
+        monkeypatch.setattr(cuda, "record", record)
+        monkeypatch.setattr(engines, "PlainEngine", engine)
 
     def waiting(self):
         return [queue for queue in self.queues if queue.items]
@@ -168,8 +168,10 @@ def trained(config, parts, *, here, restore_at=()):
 @pytest.fixture(autouse=True)
 def small_work():
     """Threads for operations of this size would wait for each other longer than they work."""
-    with one_thread():
-        yield
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 def same(mine, theirs):
@@ -195,15 +197,15 @@ def test_a_run_does_not_depend_on_when_the_queues_of_a_gpu_do_their_work(
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(pipeline.DevicePipeline, "_tell"), (torch.cuda.Event, "synchronize"), (torch.cuda.Stream, "wait_event")],
+    [(cuda.CudaEngine, "_show"), (torch.cuda.Event, "synchronize"), (torch.cuda.Stream, "wait_event")],
 )
 def test_without_one_of_its_waits_it_would(monkeypatch, owner, method):
-    config, outcomes = settings(sequential=method == "_tell"), []
+    config, outcomes = settings(sequential=method == "_show"), []
     for laziness in (0.0, 1.0):
         with monkeypatch.context() as patch:
             LazyGPU(patch, laziness)
             if laziness:
-                found = owner if owner is pipeline.DevicePipeline else getattr(torch.cuda, owner.__name__)
+                found = owner if owner is cuda.CudaEngine else getattr(torch.cuda, owner.__name__)
                 patch.setattr(found, method, lambda *_: None)
             outcomes.append(trained(config, 1, here=True))
     assert not same(*outcomes)

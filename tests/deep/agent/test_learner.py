@@ -139,7 +139,7 @@ def test_the_target_is_constant_between_copies_and_equal_to_the_online_network_a
         if number % 3 == 0:
             held = weights(learner)
         assert torch.equal(learner.state.target, held)
-        assert learner.updates == number == int(learner.state.updates)
+        assert learner.updates == number == int(learner.state.updates[0])
 
 
 # --- population ---

@@ -1,17 +1,16 @@
-"""Updates by the kernels against updates by hand in torch, and against themselves."""
+"""Acting and updates by the kernels of MinAtar against the plain update."""
 
-from dataclasses import replace
-
+import numpy as np
 import pytest
 import torch
 
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner, LearnerConfig
+from gramian.deep.agent.losses import Losses
 from gramian.deep.agent.networks import NetworkSpec
-from gramian.deep.engines import compiled_update
-from gramian.deep.engines.backward import RunUpdate
-from gramian.deep.engines.compiled_update import CompiledUpdate
-from gramian.deep.engines.halves import HalvedUpdate
+from gramian.deep.engines.kernels import penalties
+from gramian.deep.engines.kernels import update as kernels
+from gramian.deep.engines.minatar import RunUpdate, legal_actions, networks
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 CONFIGS = {
@@ -28,19 +27,22 @@ def network(channels=4, features=128, actions=6):
     return NetworkSpec("minatar", (channels, 10, 10), actions=actions, features_dim=features)
 
 
-def in_torch(learner):
-    """The same learner, without kernels."""
-    learner.run_updates = [
-        RunUpdate(run, learner.objective, learner.adam, learner.layout, learner.state)
-        for run in range(len(learner.run_updates))
-    ]
-    return learner
+class ByKernels(Learner):
+    """A learner whose runs are updated by kernels."""
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.runs = [RunUpdate(self, run) for run in range(len(self.seeds))]
+
+    def update_block(self, number, batch):
+        self.runs[number].learn(batch, self.updates + 1)
+        td, penalty = torch.from_numpy(self.runs[number].losses.copy()).unsqueeze(1)
+        penalty *= self.objective.arms.kappas[number]
+        return Losses(td + penalty, {"td": td, "penalty": penalty})
 
 
 def pair(spec, config, arms, counts=None):
-    ours, theirs = (Learner(spec, config, list(range(len(arms))), arms, counts) for _ in range(2))
-    assert all(isinstance(run, CompiledUpdate) for run in ours.run_updates)
-    return ours, in_torch(theirs)
+    return [kind(spec, config, list(range(len(arms))), arms, counts) for kind in (ByKernels, Learner)]
 
 
 def compare(spec, config, arms=ARMS, counts=None, size=32, updates=3, scale=2.0):
@@ -89,8 +91,8 @@ def test_pictures_of_few_ones_are_updated_as_in_torch():
 @pytest.mark.parametrize("size", [6, 32])
 def test_a_run_is_updated_to_the_same_bits_alone_and_among_others(size):
     spec, seeds = SPECS["minatar"], list(range(len(ARMS)))
-    together = Learner(spec, LearnerConfig(), seeds, ARMS)
-    alone = [Learner(spec, LearnerConfig(), [seed], [arm]) for seed, arm in zip(seeds, ARMS, strict=True)]
+    together = ByKernels(spec, LearnerConfig(), seeds, ARMS)
+    alone = [ByKernels(spec, LearnerConfig(), [seed], [arm]) for seed, arm in zip(seeds, ARMS, strict=True)]
     for number in range(3):
         together.update(batch_of(spec, seeds, number, size))
         for seed, one in enumerate(alone):
@@ -148,26 +150,23 @@ def test_a_batch_of_another_size_is_taken():
     torch.testing.assert_close(ours.state.online, theirs.state.online, rtol=1e-3, atol=2e-6)
 
 
-@pytest.mark.parametrize(
-    ("spec", "arm", "dtype"),
-    [
-        (network(), Arm("dr3", 0.1), torch.float32),
-        (network(), Arm("dqn"), torch.float64),
-        (replace(network(), layer_norm=True), Arm("dqn"), torch.float32),
-        (SPECS["mlp"], Arm("dqn"), torch.float32),
-    ],
-)
-def test_what_has_no_kernel_is_updated_in_torch(spec, arm, dtype):
-    (run,) = Learner(spec, LearnerConfig(), [0], [arm], dtype=dtype).run_updates
-    assert type(run) is RunUpdate
+@pytest.mark.parametrize("environments", [1, 3])
+def test_actors_choose_as_in_torch(environments):
+    learner = Learner(network(), LearnerConfig(), [0, 1], [Arm("dqn")] * 2, [6, 3])
+    head = learner.layout.views(learner.state.online)["head.weight"]
+    head.copy_(torch.randn(head.shape, generator=torch.Generator().manual_seed(0)))  # best actions of all kinds
+    pictures = batch_of(learner.spec, [0, 1], size=60).observations
+    chosen = np.zeros((2, 60), np.int64)
+    for run, own in enumerate(networks(learner, learner.state.online)):
+        workspace = kernels.workspace(own, pictures[run, :environments].numpy(), penalties.NONE)
+        for first in range(0, 60, environments):
+            some = slice(first, first + environments)
+            kernels.act(pictures[run, some].numpy(), own, legal_actions(learner)[run], workspace, chosen[run, some])
+    assert np.array_equal(chosen, learner.greedy(pictures))
+    assert all(len(np.unique(actions)) > 2 for actions in chosen)
 
 
-def test_atari_s_network_is_updated_in_halves():
-    (run,) = Learner(SPECS["nature"], LearnerConfig(), [0], [Arm("dqn")]).run_updates
-    assert type(run) is HalvedUpdate
-
-
-def test_without_numba_updates_are_done_in_torch(monkeypatch):
-    monkeypatch.setattr(compiled_update, "find_spec", lambda _: None)
-    (run,) = Learner(network(), LearnerConfig(), [0], [Arm("dqn")]).run_updates
-    assert type(run) is RunUpdate
+def test_an_actor_takes_a_value_that_is_not_a_number_for_the_largest_as_torch_does():
+    values, legal = np.array([1.0, np.nan, 3.0], np.float32), np.ones(3, np.bool_)
+    assert kernels.best(values, legal) == int(torch.from_numpy(values).argmax()) == 1
+    assert kernels.best(values, np.array([True, False, True])) == 2

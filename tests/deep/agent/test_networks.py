@@ -10,8 +10,6 @@ from gramian.core.errors import UserError
 from gramian.deep.agent.networks import (
     NetworkSpec,
     forward,
-    forward_by_run,
-    forward_together,
     init,
     parameter_shapes,
     population_conv2d,
@@ -62,7 +60,7 @@ def test_a_convolution_as_a_matrix_product_has_the_values_and_gradients_of_a_con
             [functional.conv2d(x, w, b, stride) for x, w, b in zip(images, filters, biases, strict=True)]
         )
 
-    for convolve in (one_after_the_other, population_conv2d):
+    for convolve in (one_after_the_other, population_conv2d):  # which is a matrix product from two runs on
         outputs = convolve(*inputs, stride)
         results.append([outputs, *torch.autograd.grad(outputs.square().sum(), inputs)])
     for by_run, by_matmul in zip(*results, strict=True):
@@ -73,24 +71,17 @@ def test_a_convolution_as_a_matrix_product_has_the_values_and_gradients_of_a_con
 @pytest.mark.parametrize("kind", SPECS)
 def test_all_runs_together_have_the_values_and_gradients_of_one_after_the_other(kind, layer_norm):
     spec = replace(SPECS[kind], layer_norm=layer_norm)
-    observations, results = batch_of(spec, [0, 1]).observations, []
-    for way in (forward_by_run, forward_together):
-        parameters = {name: p.requires_grad_() for name, p in init(spec, [0, 1], dtype=torch.float64).items()}
-        output = way(spec, parameters, observations)
+    observations, parameters = batch_of(spec, [0, 1]).observations, init(spec, [0, 1], dtype=torch.float64)
+
+    def differentiated(runs):
+        own = {name: tensor[runs].requires_grad_() for name, tensor in parameters.items()}
+        output = forward(spec, own, observations[runs])
         loss = output.values.square().sum() + output.features.sum()
-        results.append([*output, *torch.autograd.grad(loss, list(parameters.values()))])
-    for one_by_one, together in zip(*results, strict=True):
-        torch.testing.assert_close(together, one_by_one, rtol=1e-10, atol=1e-10)
+        return [*output, *torch.autograd.grad(loss, list(own.values()))]
 
-
-@pytest.mark.parametrize("kind", SPECS)
-def test_on_the_cpu_a_run_s_values_are_bit_for_bit_the_same_alone_and_in_a_population(kind):
-    spec = SPECS[kind]
-    observations, parameters = batch_of(spec, [0, 1, 2]).observations, init(spec, [0, 1, 2])
-    together = forward(spec, parameters, observations)
-    alone = forward(spec, {name: tensor[1:2] for name, tensor in parameters.items()}, observations[1:2])
-    assert torch.equal(together.values[1:2], alone.values)
-    assert torch.equal(together.features[1:2], alone.features)
+    alone = [differentiated(slice(run, run + 1)) for run in range(2)]
+    for together, *parts in zip(differentiated(slice(None)), *alone, strict=True):
+        torch.testing.assert_close(together, torch.cat(parts), rtol=1e-10, atol=1e-10)
 
 
 def test_weights_depend_on_the_seed_alone():

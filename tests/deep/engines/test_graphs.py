@@ -11,7 +11,7 @@ from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile
 
 from gramian.deep.engines.graphs import compile_whole, compiler_options
-from tests.deep.test_learner_on_devices import DEVICES
+from tests.deep.agent.test_learner_on_devices import DEVICES
 
 needs_compiler = pytest.mark.skipif(not (shutil.which("g++") or shutil.which("clang++")), reason="needs a C++ compiler")
 
@@ -70,7 +70,7 @@ def test_without_these_options_the_pools_would_be_asked(device):
 
 
 class Population:
-    """Tensors that stay where they are, and a function of them: as a pipeline has it, at sizes of its own."""
+    """Tensors that stay where they are, and a function of them: as an engine has it, at sizes of its own."""
 
     def __init__(self, size, device):
         self.values, self.total = torch.linspace(0, 1, size, device=device), torch.zeros((), device=device)

@@ -22,10 +22,10 @@ class Case:
         cells = (height - 2) * (width - 2)
         self.places = np.zeros((BATCH, channels * height * width), np.int32)
         self.counts = np.zeros(BATCH, np.int64)
-        self.memory = np.zeros(channels * 9 * FILTERS, np.float32), np.zeros(cells * FILTERS, np.float32)
+        self.workspace = np.zeros(channels * 9 * FILTERS, np.float32), np.zeros(cells * FILTERS, np.float32)
         self.outputs = np.zeros((BATCH, FILTERS * cells), np.float32)
         find(self.pictures, self.places, self.counts)
-        convolve(self.pictures, self.places, self.counts, self.filters, self.bias, *self.memory, self.outputs)
+        convolve(self.pictures, self.places, self.counts, self.filters, self.bias, *self.workspace, self.outputs)
 
 
 CASES = {
@@ -47,11 +47,11 @@ def test_a_convolution_is_torch_s(case):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_its_gradients_are_those_of_automatic_differentiation(case):
-    slopes = np.random.default_rng(1).normal(size=case.outputs.shape).astype(np.float32)
+    gradients = np.random.default_rng(1).normal(size=case.outputs.shape).astype(np.float32)
     filters, bias = np.full_like(case.filters, np.nan), np.full_like(case.bias, np.nan)
-    convolve_back(case.pictures, case.places, case.counts, case.outputs, slopes, *case.memory, filters, bias)
+    convolve_back(case.pictures, case.places, case.counts, case.outputs, gradients, *case.workspace, filters, bias)
     leaves = [torch.from_numpy(array).double().requires_grad_() for array in (case.filters, case.bias)]
     outputs = functional.conv2d(torch.from_numpy(case.pictures).double(), *leaves).relu().flatten(1)
-    expected = torch.autograd.grad((outputs * torch.from_numpy(slopes)).sum(), leaves)
+    expected = torch.autograd.grad((outputs * torch.from_numpy(gradients)).sum(), leaves)
     for ours, theirs in zip((filters, bias), expected, strict=True):
         np.testing.assert_allclose(ours, theirs.numpy(), rtol=1e-5, atol=1e-2 if case is CASES["levels"] else 1e-4)
