@@ -240,7 +240,7 @@ def _measure(
         while time.monotonic() - started < seconds or trainer.agent_steps == before:
             trainer.step()
             alive()
-        trainer.pipeline.settle()
+        trainer.engine.synchronize()
         elapsed = time.monotonic() - started
         parts = list(trainer.segments(None))
         sizes = [len(compress(safetensors.torch.save(part))) / (end - first) for first, end, part in parts]
