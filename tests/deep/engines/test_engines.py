@@ -115,7 +115,7 @@ def test_a_failure_of_the_learner_is_told_as_it_was(monkeypatch):
         deque(iter(trainer.step, None), maxlen=0)
     with pytest.raises(MemoryError, match="no memory"):
         trainer.close()
-    assert trainer.environments._groups[0].games._players.players == []  # the emulators are gone nevertheless
+    assert trainer.environments._groups[0].games._players == []  # the emulators are gone nevertheless
 
 
 def interrupt(*_, **__):
