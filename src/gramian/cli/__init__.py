@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.resources import files
 from importlib.util import find_spec
 from itertools import zip_longest
 from threading import current_thread, main_thread
@@ -71,6 +72,7 @@ COMMANDS: dict[str, Command] = {
     "study export": Command(
         "write a study's tables as a small folder without weights", "gramian.cli.report:export_command"
     ),
+    "study merge": Command("put the exported parts of a study into one folder", "gramian.cli.report:merge_command"),
     "study match": Command("find the κ of equal feature norm", "gramian.cli.study:match_command"),
     "study choose": Command("choose κ, and write the study that judges it", "gramian.cli.study:choose_command"),
     "demo": Command(
@@ -143,6 +145,8 @@ def _dispatch(arguments: list[str]) -> int:
         name, *rest = f"{name} {rest[0]}", *rest[1:]
     if name not in COMMANDS:
         choices = {known.partition(" ")[0] for known in COMMANDS}
+        if name.startswith("study "):
+            _check_study_command(name.removeprefix("study "), group)
         raise unknown("command", name, group or choices)
     if not COMMANDS[name].extra:
         return _run_bare(name, rest)
@@ -153,6 +157,14 @@ def _dispatch(arguments: list[str]) -> int:
             if find_spec(module) is None:
                 raise ModuleNotFoundError(name=module)
         return function(options)
+
+
+def _check_study_command(word: str, commands: Sequence[str]) -> None:
+    """Say what is right where a study is named in the place of a command, or something that is neither."""
+    if word.endswith(".toml") or (files("gramian") / "studies" / f"{word}.toml").is_file():
+        raise unknown("command", f"study {word}", commands, near=f"study run {word}")
+    if not get_close_matches(word, [command.removeprefix("study ") for command in commands]):
+        raise UserError(f"there is no command and no study {word!r}; 'gramian study' shows the commands")
 
 
 def _usage(names: Sequence[str] = ()) -> str:

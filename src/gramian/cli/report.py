@@ -1,16 +1,18 @@
-"""``gramian study report``, ``gramian study import`` and ``gramian study export``."""
+"""``gramian study report``, ``import``, ``export`` and ``merge``."""
 
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
+from gramian.core.errors import UserError
 from gramian.core.statistics import REPLICATES
 from gramian.report.analysis import Options
 from gramian.report.build import build
 from gramian.report.reference import HumanTable
-from gramian.study.export import write_export
+from gramian.study.export import merge_exports, write_export
 from gramian.study.store import Rows, write_import
 
 
@@ -100,4 +102,22 @@ def export_command(options: ExportOptions) -> int:
     size = sum(path.stat().st_size for path in options.out.rglob("*") if path.is_file())
     counts = f"{study.runs.height:,} runs, {study.episodes.height:,} episodes"
     print(f"{counts} in {options.out}: {size / 1e6:.1f} MB", file=sys.stderr)
+    return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeOptions:
+    """Which parts of a study to put together."""
+
+    parts: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="PART [PART …]")]
+    """Folders of the parts of one study, or exports of them."""
+    out: Path
+    """Folder to write to, new or empty; 'gramian study status' says what is missing in it."""
+
+
+def merge_command(options: MergeOptions) -> int:
+    """Put the exported parts of a study into one folder; of a run made twice the one that is done is kept."""
+    if not options.parts:
+        raise UserError("no part to merge; name at least one folder")
+    print(f"{merge_exports(options.parts, options.out):,} runs in {options.out}", file=sys.stderr)
     return 0

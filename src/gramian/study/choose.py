@@ -43,26 +43,17 @@ class LoggedRun:
 
 
 class WholeStudy:
-    """A planned study, or the parts of one, with what its runs have logged.
+    """A planned study, or the parts of one, in a folder or in an export of it, with what its runs have logged.
 
-    Parameters
-    ----------
-    folder
-        The one that was given as ``--out``, or the one that the parts are in; an export of either.
+    Of a run that is in several parts the one that came to its end counts. Refused are different studies in one folder,
+    and a run that came to its end in two parts.
 
     Attributes
     ----------
-    plan
-        Of the study, or of its first part: all have the same preset and settings.
-    text
-        What ``study.toml`` holds.
+    plan, text
+        Plan and ``study.toml`` of the study, or of its first part: all have the same preset and settings.
     runs
-        All of them, by name. One that did not come to its end in a part, and did so in another, is that of the other.
-
-    Raises
-    ------
-    UserError
-        If there is no study, if the folder holds several, or if a run came to its end in two parts.
+        All of them, by name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -95,14 +86,9 @@ class WholeStudy:
         return {str(run.spec.arm): run.spec.arm for run in self.runs.values()}
 
     def feature_norms(self, games: Collection[str] | None = None) -> dict[Arm, float]:
-        """Mean feature norm of each arm at the end of training, of all games or of some: the rule's `mean_norm`.
+        """Mean feature norm of each arm at the end of training, of all games or of some (`gramian.study.rule`).
 
         An arm counts only where all its runs are done.
-
-        Raises
-        ------
-        UserError
-            If a run that is done has logged no feature norm.
         """
         norms: dict[Arm, list[float]] = {}
         for run in self.runs.values():
@@ -167,26 +153,9 @@ def games_of(study: WholeStudy, arm: str) -> list[str]:
 
 
 def match(study: WholeStudy, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Match]]:
-    """Match every penalty of a study to one of its arms by the mean feature norm.
+    """Match every penalty of a study to one of its arms by the mean feature norm in some games, or in all.
 
-    Parameters
-    ----------
-    study
-        The study.
-    arm
-        One of its arms, as ``gram:10`` or ``gram:10:uncentered``.
-    games
-        Names of the games whose runs count; all where it is None.
-
-    Returns
-    -------
-    tuple
-        The arm's feature norm, and a `Match` for each other penalty.
-
-    Raises
-    ------
-    UserError
-        If the study has no such arm, or if its runs are not done.
+    Gives the norm of the arm, ``gram:10`` or ``gram:10:uncentered`` for instance, and a `Match` for each other penalty.
     """
     wanted = parse_arm(arm, study.plan.settings.kappa)
     if wanted not in study.arms.values():
@@ -232,18 +201,7 @@ class Choice:
 
 
 class Tuning:
-    """A study that tunes κ, all its runs done.
-
-    Parameters
-    ----------
-    folder
-        The one that was given as ``--out``, or the one that the parts of the study are in.
-
-    Raises
-    ------
-    UserError
-        If a run is not done or in no part, if no penalty has a grid of κ, or if nothing is kept for evaluation.
-    """
+    """A study that tunes κ, with games and seeds that are kept for evaluation; all its runs are done."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.study = folder, WholeStudy(folder)
@@ -352,7 +310,7 @@ def evaluation_study(
     Parameters
     ----------
     folders
-        Of the tuning studies.
+        Of the tuning studies, which have the same settings and keep different games.
     title, frames
         Of the study; the tuning studies' frames where 0.
     matched
@@ -361,11 +319,6 @@ def evaluation_study(
         Add ``decor``.
     also
         Further arms for all games, as ``gram:10.24``.
-
-    Raises
-    ------
-    UserError
-        If a study is not done, if two keep the same game for evaluation, or if their settings differ.
     """
     tunings = [Tuning(folder) for folder in folders]
     first = tunings[0]

@@ -26,11 +26,21 @@ from typing import Any
 import polars as pl
 
 from gramian.core.errors import UserError
-from gramian.core.files import EXPORT, file_name, locked, output_folder, plan_paths, replace_text
+from gramian.core.files import EXPORT, file_name, locked, output_folder, plan_paths, replace_bytes, replace_text
 from gramian.core.parquet import write_table
 from gramian.representation import tables
 from gramian.representation.series import first_measured
-from gramian.study.manifest import PLAN, POPULATIONS, REST, STUDY, TABLES, planned_cells, read_json, write_manifest
+from gramian.study.manifest import (
+    PLAN,
+    POPULATIONS,
+    REST,
+    SETTLED,
+    STUDY,
+    TABLES,
+    planned_cells,
+    read_json,
+    write_manifest,
+)
 from gramian.study.store import CELL_SCHEMA, Study, read_study
 
 ANALYSIS = "analysis"
@@ -81,27 +91,63 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     root, target = Path(study), Path(out)
     whole = _without_folders(read_study(root))
     _check(whole, root, target)
+    with _staged(target) as staged:
+        _write(staged, root, whole)
+    return whole
+
+
+def merge_exports(parts: Sequence[Path], out: Path) -> int:
+    """Write parts of a study, or exports of them, to one folder, each by its name; gives the number of runs.
+
+    Of a run that is in several parts the one that came to its end is kept, else the one that came furthest. Refused are
+    parts of different studies, and a run that came to its end in two of them.
+    """
+    names = [part.resolve().name for part in parts]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"two parts are called '{twice[0]}'; rename one of their folders")
+    settings = {part: read_json(path).get("settings") for part in parts for path in plan_paths(part)}
+    if strange := [part for part in parts if part not in settings or settings[part] != settings.get(parts[0])]:
+        raise UserError(f"'{strange[0]}' holds no part of the study in '{parts[0]}'; name the parts of one study")
+    studies = [_without_folders(read_study(part)) for part in parts]
+    for part, study in zip(parts, studies, strict=True):
+        _check(study, part, out)
+    own = [study.runs.select("run", "state", "agent_steps").with_columns(part=at) for at, study in enumerate(studies)]
+    ended = pl.col("state").is_in(SETTLED)
+    runs = pl.concat(own).sort(ended, pl.col("agent_steps").fill_null(0), descending=True, maintain_order=True)
+    done = runs.filter(ended)
+    if (double := done.filter(done["run"].is_duplicated())).height:
+        run = double["run"][0]
+        first, second = (parts[at] for at in double.filter(run=run)["part"][:2])
+        raise UserError(f"run '{run}' is in '{first}' and in '{second}'; name one of them")
+    kept = runs.unique("run", keep="first")
+    with _staged(out) as staged:
+        for at, (name, part, study) in enumerate(zip(names, parts, studies, strict=True)):
+            chosen = study.runs.filter(pl.col("run").is_in(kept.filter(part=at)["run"].to_list()))
+            _write(output_folder(staged / name), part, replace(study, runs=chosen))
+    return kept.height
+
+
+def _write(staged: Path, root: Path, study: Study) -> None:
+    """Write the tables of a study that was read from ``root``, with its plans and its analysis."""
     plans = plan_paths(root)
     owners = sorted((path.parent for path in plans), key=lambda folder: -len(folder.parts))
-    folders = [Path(folder) for folder in whole.runs["folder"]]
+    folders = [Path(folder) for folder in study.runs["folder"]]
     owner = [next((own for own in owners if folder.is_relative_to(own)), root) for folder in folders]
-    with _staged(target) as staged:
-        for path in plans:
-            _write_plan(output_folder(staged / path.parent.relative_to(root)), path)
-        if tables.is_analysis(root / ANALYSIS):
-            _write_analysis(output_folder(staged / ANALYSIS), root / ANALYSIS)
-        files = {path for path in staged.rglob("*") if path.is_file()}
-        for place in sorted({*owner, root}, key=lambda folder: -len(folder.parts)):
-            folder = output_folder(staged / place.relative_to(root))
-            own = {path for path in files if path.is_relative_to(folder)}
-            files -= own
-            beside = sorted(path.relative_to(folder).as_posix() for path in own)
-            if place in owner:
-                rows = [at for at, one in enumerate(owner) if one == place]
-                _write_runs(folder, whole, whole.runs[rows], place, beside)
-            elif beside:
-                write_manifest(folder / REST, tables=[], beside=beside)
-    return whole
+    for path in plans:
+        _write_plan(output_folder(staged / path.parent.relative_to(root)), path)
+    if tables.is_analysis(root / ANALYSIS):
+        _write_analysis(output_folder(staged / ANALYSIS), root / ANALYSIS)
+    files = {path for path in staged.rglob("*") if path.is_file()}
+    for place in sorted({*owner, root}, key=lambda folder: -len(folder.parts)):
+        folder = output_folder(staged / place.relative_to(root))
+        own = {path for path in files if path.is_relative_to(folder)}
+        files -= own
+        beside = sorted(path.relative_to(folder).as_posix() for path in own)
+        if place in owner:
+            rows = [at for at, one in enumerate(owner) if one == place]
+            _write_runs(folder, study, study.runs[rows], place, beside)
+        elif beside:
+            write_manifest(folder / REST, tables=[], beside=beside)
 
 
 @contextmanager
@@ -177,7 +223,7 @@ def _write_plan(folder: Path, path: Path) -> None:
     if (path.parent / POPULATIONS).is_dir():
         for population in populations:
             said = path.parent / POPULATIONS / f"{population}.attempts.jsonl"
-            lines = said.read_text(encoding="utf-8").splitlines() if said.exists() else []
+            lines = said.read_text(encoding="utf-8", errors="replace").splitlines() if said.exists() else []
             text = "".join(f"{_anonymous(line)}\n" for line in lines)
             replace_text(output_folder(folder / POPULATIONS) / said.name, text)
 
@@ -186,7 +232,7 @@ def _write_analysis(folder: Path, analysis: Path) -> None:
     """The tables of an analysis, and of the matrices those that a report shows."""
     for name in ("measures.csv", "summary.md"):
         if (analysis / name).exists():
-            replace_text(folder / name, (analysis / name).read_text(encoding="utf-8"))
+            replace_bytes(folder / name, (analysis / name).read_bytes())
     tables.pack(folder / "curves.csv", tables.read_curves(analysis / "curves.csv"))
     tables.pack(folder / "dynamics.csv", tables.read_dynamics(analysis / "dynamics.csv"))
     matrices = output_folder(folder / tables.CORRELATION)

@@ -36,13 +36,7 @@ Cell = tuple[str, str, int]
 
 
 def read_json(path: Path) -> Any:
-    """What a JSON file holds.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read, or holds no JSON.
-    """
+    """What a JSON file holds; refused in one line where it cannot be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -50,13 +44,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """What a TOML file holds.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read, or holds no TOML.
-    """
+    """What a TOML file holds; refused in one line where it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -199,14 +187,7 @@ def cells_text(cells: Sequence[Cell]) -> str:
 def write_manifest(path: Path, *, tables: Sequence[str], beside: Sequence[str], **more: Any) -> None:
     """Write the manifest of an export: the SHA-256 of its tables, of the files beside them, and of itself.
 
-    Parameters
-    ----------
-    path
-        Of the manifest.
-    tables, beside
-        Names of files in its folder or below.
-    more
-        Further content.
+    ``tables`` and ``beside`` are names of files in its folder or below; ``more`` is further content.
 
     Examples
     --------
@@ -227,24 +208,7 @@ def write_manifest(path: Path, *, tables: Sequence[str], beside: Sequence[str], 
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """What the manifest of an export holds.
-
-    Raises
-    ------
-    UserError
-        If it is of another format, or if it or a file that it names is missing or not what was written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / EXPORT
-    >>> write_manifest(path, tables=[], beside=[])
-    >>> _ = path.write_text(path.read_text().replace("1", "2"))
-    >>> read_manifest(path)
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: '...' has format 2, not 1; use the version that wrote it
-    """
+    """What the manifest of an export holds; it and every file that it names must be what was written."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         form, files = content["format"], {**content["files"], **content["beside"]}
@@ -263,13 +227,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def check_exports(folder: Path) -> dict[Path, Mapping[str, Any]]:
-    """The manifests of the exports in a folder and those below it, by their paths.
-
-    Raises
-    ------
-    UserError
-        Naming the file that is missing or is not what was written.
-    """
+    """The manifests of the exports in a folder and those below it, by their paths; see `read_manifest`."""
     for path in files_below(folder, "runs.parquet"):
         others = ((path.parent / f"{name}.parquet").exists() for name in TABLES)
         if all(others) and not (path.parent / EXPORT).exists():

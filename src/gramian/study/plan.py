@@ -73,22 +73,7 @@ class Plan:
 def make_plan(
     spec: StudySpec, *, largest: int, device: str, torch_threads: int, checkpoint_replay: bool, at_once: int = 1
 ) -> Plan:
-    """Pack the cells of a study.
-
-    Parameters
-    ----------
-    spec
-        The study.
-    largest
-        The most runs that fit into one population.
-    device
-        ``cpu`` or ``cuda``.
-    torch_threads
-        Of each population, on the CPU.
-    checkpoint_replay
-        Save the replay with the checkpoints.
-    at_once
-        Populations that can be trained at the same time: there are that many at least, where there are enough cells.
+    """Pack the cells of a study into populations of at most ``largest`` runs, at least ``at_once`` of them.
 
     Examples
     --------
@@ -98,21 +83,16 @@ def make_plan(
     ([18, 18, 9], 25)
     """
     largest = max(1, min(largest, -(-len(spec.cells) // at_once)))
-    packed = [runs for cells in _together(spec.cells) for runs in pack(cells, largest)]
+    groups: dict[str, list[RunSpec]] = {}
+    for cell in spec.cells:  # those of a population have observations of the same shape, as all Atari games have
+        groups.setdefault("atari" if cell.game.kind == "atari" else cell.game.name, []).append(cell)
+    packed = [runs for cells in groups.values() for runs in pack(cells, largest)]
     digits = max(3, len(str(len(packed) - 1)))
     populations = tuple(Population(f"p{number:0{digits}}", runs) for number, runs in enumerate(packed))
     plan = Plan(spec.title, spec.preset, spec.settings, device, torch_threads, checkpoint_replay, populations)
     for population in populations:
         plan.config(population)  # refuses what cannot be trained
     return plan
-
-
-def _together(cells: Sequence[RunSpec]) -> Iterator[list[RunSpec]]:
-    """Cells that may share a population: their observations have the same shape. All Atari games do."""
-    groups: dict[str, list[RunSpec]] = {}
-    for cell in cells:
-        groups.setdefault("atari" if cell.game.kind == "atari" else cell.game.name, []).append(cell)
-    yield from groups.values()
 
 
 def pack(cells: Sequence[RunSpec], largest: int) -> list[tuple[RunSpec, ...]]:
@@ -215,13 +195,7 @@ def from_mapping(saved: Any, where: str) -> Plan:
 
 
 def read_plan(folder: Path) -> Plan:
-    """The plan of the study in ``folder``.
-
-    Raises
-    ------
-    UserError
-        If there is none, or if it is damaged; if the folder is an export, and a file is missing.
-    """
+    """The plan of the study in ``folder``."""
     path = folder / PLAN
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))
@@ -236,12 +210,7 @@ def read_plan(folder: Path) -> Plan:
 def write_plan(folder: Path, plan: Plan, study_text: str) -> None:
     """Make the folder of a study. The plan goes last: a folder without it holds no study.
 
-    Of several processes that do so at the same time, one succeeds.
-
-    Raises
-    ------
-    UserError
-        If there is a study in it already, or if it cannot be written.
+    Of several processes that do so at the same time one succeeds; the others are refused.
     """
     taken = UserError(f"'{folder}' holds a study already; name another folder")
     if (folder / PLAN).exists():
@@ -258,28 +227,18 @@ def write_plan(folder: Path, plan: Plan, study_text: str) -> None:
 
 
 def check_same(folder: Path, plan: Plan, spec: StudySpec) -> None:
-    """Make sure that ``spec`` is the study that was planned in ``folder``.
-
-    Raises
-    ------
-    UserError
-        If it is another one; the message names the first difference. If it is a part of it; the message names the part.
-    """
+    """Refuse another study than the one that was planned in ``folder``, or all of it where that holds a part."""
     difference = _difference(plan, spec)
-    if difference and (part := _part(plan, spec)) is not None and not _difference(plan, part):
-        options = part_options(part, spec)
-        raise UserError(f"'{folder}' holds a part of this study; give {options}, or name another folder")
-    if difference:
-        raise UserError(f"'{folder}' holds another study: {difference}; name another folder")
-
-
-def _part(plan: Plan, spec: StudySpec) -> StudySpec | None:
-    """The games and seeds of a plan in a study; None where it has others."""
+    if not difference:
+        return
     runs = [run for population in plan.populations for run in population.runs]
     games, seeds = {run.game.name for run in runs}, {run.seed for run in runs}
     if games <= set(spec.games) and seeds <= set(spec.seeds):
-        return spec.part(list(games), list(seeds))
-    return None
+        part = spec.part(list(games), list(seeds))
+        if not _difference(plan, part):
+            options = part_options(part, spec)
+            raise UserError(f"'{folder}' holds a part of this study; give {options}, or name another folder")
+    raise UserError(f"'{folder}' holds another study: {difference}; name another folder")
 
 
 def _difference(plan: Plan, spec: StudySpec) -> str:

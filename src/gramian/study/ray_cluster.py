@@ -10,6 +10,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,11 @@ from gramian.deep.training.provenance import own_command
 from gramian.study.cost import Hardware
 from gramian.study.worker import FUNCTIONS, SAVING_S, Outcome, not_stopped, perform
 
+_QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+
 
 def connect(address: str) -> None:
-    """Join a Ray cluster, or start one on this machine.
-
-    Parameters
-    ----------
-    address
-        ``host:port`` or ``auto``; where it is empty, a cluster that runs here is taken, or else one is started.
-
-    Raises
-    ------
-    UserError
-        If Ray is not installed, or if there is no cluster at ``address``.
-    """
+    """Join the Ray cluster at ``host:port`` or ``auto``; where it is empty, one that runs here, else one is started."""
     if find_spec("ray") is None:
         raise UserError("--executor ray needs Ray; it comes with: pip install 'gramian[ray]'")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -40,21 +32,31 @@ def connect(address: str) -> None:
 
     if ray.is_initialized():
         return
+    wanted = address or os.environ.get("RAY_ADDRESS", "")
     try:
-        ray.init(address=address or None, log_to_driver=False, logging_level=logging.ERROR)
+        if wanted != "local":
+            with suppress(*(() if wanted else (ConnectionError,))):
+                ray.init(address=wanted or "auto", **_QUIET)
+                return
+        _start_on_loopback()
     except (ConnectionError, ValueError, RuntimeError) as error:
         why = " ".join(str(error).split())
         raise UserError(f"cannot join a Ray cluster at {address or 'this machine'!r}: {why}") from error
 
 
-def ray_hardware(device: str) -> Hardware:
-    """What the cluster has; a task on one of its nodes looks at the device there.
+def _start_on_loopback() -> None:
+    """Start a cluster that no other machine can reach: who reaches one can run programs in it."""
+    import ray
+    from ray._private import ray_constants
 
-    Parameters
-    ----------
-    device
-        ``cpu``, ``cuda`` or ``auto``: CUDA where any node has a GPU.
-    """
+    # Ray takes the machine's own address instead of 127.0.0.1 where this is on, as it is on Linux
+    os.environ[ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR] = "0"
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    ray.init(address="local", _node_ip_address="127.0.0.1", include_dashboard=False, **_QUIET)
+
+
+def ray_hardware(device: str) -> Hardware:
+    """What the cluster has, as a task on one of its nodes finds it; ``auto`` is CUDA where any node has a GPU."""
     import ray
 
     nodes = [node for node in ray.nodes() if node["Alive"]]

@@ -69,19 +69,9 @@ def mean_norm(norms: Sequence[float]) -> float:
 
 
 def matched_kappa(norms: Mapping[float, float], target: float) -> float | None:
-    """The κ at which the norm is ``target``: linear between neighbours of the grid, in log κ and log norm.
+    """The smallest κ at which the norm is ``target``, by norms at κ > 0; None where the grid does not reach it.
 
-    Parameters
-    ----------
-    norms
-        Feature norm by κ, for κ > 0.
-    target
-        The norm that is wanted.
-
-    Returns
-    -------
-    float or None
-        The smallest such κ; None where the grid does not reach the target.
+    Between neighbours of the grid it is linear in log κ and log norm.
 
     Examples
     --------
@@ -103,12 +93,7 @@ def matched_kappa(norms: Mapping[float, float], target: float) -> float | None:
 
 
 def grids(kappas: Mapping[str, float]) -> dict[str, list[str]]:
-    """Arms of each penalty that has a grid of κ, by rising κ.
-
-    Parameters
-    ----------
-    kappas
-        By arm; those with κ = 0 are left aside.
+    """Arms of each penalty that has a grid of κ, by rising κ; ``kappas`` are those of the arms, 0 for none.
 
     Examples
     --------
@@ -123,14 +108,9 @@ def grids(kappas: Mapping[str, float]) -> dict[str, list[str]]:
 
 
 def counting_games(means: Mapping[str, Array], arms: Sequence[str]) -> list[int]:
-    """Games with a score of every arm in which the arms do not all score the same.
+    """Games with a score of every arm in which not all arms score the same.
 
-    Parameters
-    ----------
-    means
-        Mean over runs of each game ``[G]``, by arm; NaN where there is none.
-    arms
-        Those that must have one.
+    ``means`` over runs of each game ``[G]``, by arm; NaN where there is none.
 
     Examples
     --------

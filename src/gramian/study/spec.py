@@ -64,10 +64,9 @@ class _StudyTable:
 
 @dataclass(frozen=True)
 class StudyArm:
-    """An arm of a study, what it is called, and the games that it plays.
+    """An arm of a study, its label and its games.
 
-    With a κ of its own for each game, the arms ``gram:0.1`` of one and ``gram:0.3`` of another are the same arm
-    ``gram`` to whoever compares it with ``dqn``: they have the same label.
+    With a κ for each game, ``gram:0.1`` of one game and ``gram:0.3`` of another have the same label ``gram``.
     """
 
     arm: Arm
@@ -126,11 +125,6 @@ class StudySpec:
     def part(self, games: Sequence[str], seeds: Sequence[int]) -> "StudySpec":
         """These games and seeds of the study alone, in its own order; all of them where none are named.
 
-        Raises
-        ------
-        UserError
-            If the study does not have one of them.
-
         Examples
         --------
         >>> paper = load_study("paper")
@@ -178,18 +172,7 @@ def study_names() -> list[str]:
 
 
 def read_study_text(name: str) -> tuple[str, Path]:
-    """The text of a study, and the folder that its own preset's path is seen from.
-
-    Parameters
-    ----------
-    name
-        Name of a shipped study, or the path of a TOML file.
-
-    Raises
-    ------
-    UserError
-        If there is none.
-    """
+    """The text of a study, shipped or of your own (``.toml``), and the folder that its own preset is seen from."""
     if not name.endswith(".toml"):
         if name not in study_names():
             raise unknown("study", name, study_names())
@@ -206,11 +189,6 @@ def read_study_text(name: str) -> tuple[str, Path]:
 def load_study(name: str) -> StudySpec:
     """A shipped study by its name, or one of your own by the path of its TOML file.
 
-    Raises
-    ------
-    UserError
-        If there is none, or if it holds an unknown or ill-typed value.
-
     Examples
     --------
     >>> len(load_study("paper").cells)
@@ -221,22 +199,7 @@ def load_study(name: str) -> StudySpec:
 
 
 def parse_study(text: str, where: str, base: Path | None = None) -> StudySpec:
-    """Read a study.
-
-    Parameters
-    ----------
-    text
-        TOML.
-    where
-        What to call it in complaints.
-    base
-        The folder that the path of its own preset is seen from.
-
-    Raises
-    ------
-    UserError
-        For whatever is not right in it, in one line.
-    """
+    """Read a study from TOML; ``where`` names it in complaints, ``base`` is the folder that its preset is seen from."""
     try:
         table = from_table(_StudyTable, tomllib.loads(text), where)
     except tomllib.TOMLDecodeError as error:

@@ -18,14 +18,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from gramian.core.files import EXPORT
 from gramian.study.manifest import POPULATIONS, SETTLED, Cell, cells_text, read_manifest
 from gramian.study.plan import Plan, Population
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 Event = Literal["started", "finished", "interrupted", "failed"]
 State = tuple[str, int, str]
@@ -178,7 +175,7 @@ class PopulationStatus:
     holder: str
     """Host and process that is at work on it."""
     part: str = ""
-    """The folder of its part, where a study is run in several."""
+    """The folder of its part, of a study in several."""
 
     @property
     def id(self) -> str:
@@ -280,67 +277,40 @@ def reasons(statuses: list[PopulationStatus]) -> list[str]:
     ]
 
 
-def plain(title: str, statuses: list[PopulationStatus], left: Sequence[Cell] = ()) -> str:
-    """The whole as text."""
-    rows = [HEADINGS, *(_row(status) for status in statuses)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+def plain(title: str, statuses: list[PopulationStatus], left: Sequence[Cell] = (), most: int = 0) -> str:
+    """The whole as text; of more than ``most`` populations those that ask for attention, where it is not 0."""
+    shown = statuses
+    if 0 < most < len(statuses):
+        shown = sorted(statuses, key=lambda status: STATES.index(status.state))[:most]
+    rows = [HEADINGS]
+    for status in shown:
+        games = status.population.games
+        playing = games[0] if len(games) == 1 else f"{games[0]} and {len(games) - 1} more"
+        share, tries = f"{status.share:.0%}", str(status.tries)
+        rows.append((status.id, playing, str(len(status.cells)), status.state, share, tries, status.holder))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([headline(title, statuses, left), "", *lines, *reasons(statuses)])
+    more = [f"{len(statuses) - len(shown)} populations more"] if len(shown) < len(statuses) else reasons(statuses)
+    return "\n".join([headline(title, statuses, left), "", *lines, *more])
 
 
 def watch(plans: Mapping[Path, Plan], *, once: bool, left: Sequence[Cell] = ()) -> None:
-    """Show how a study stands: live on a terminal until it is over or Ctrl-C is pressed, else once.
+    """Show how a study stands: live on a terminal until it is over or Ctrl-C is pressed; else, or if ``once``, once.
 
-    Parameters
-    ----------
-    plans
-        Of the study or of its parts, by their folders.
-    once
-        Show it once in any case.
-    left
-        Cells that are in none of the parts.
+    ``plans`` are those of the study or of its parts, by their folders; the cells ``left`` are in none of the parts.
     """
     title = ", ".join(dict.fromkeys(plan.title for plan in plans.values()))
     statuses = survey_parts(plans)
-    if once or not sys.stdout.isatty():
-        print(plain(title, statuses, left))
-        return
-    from rich.console import Console
-    from rich.live import Live
+    if not once and sys.stdout.isatty():
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
 
-    console = Console()
-    # Ctrl-C ends the display and nothing else.
-    with (
-        suppress(KeyboardInterrupt),
-        Live(_table(title, statuses, console.height, left), console=console, auto_refresh=False) as live,
-    ):
-        while any(status.state not in SETTLED for status in statuses):
-            time.sleep(REFRESH_S)
-            statuses = survey_parts(plans)
-            live.update(_table(title, statuses, console.height, left), refresh=True)
-    for line in reasons(statuses):
-        console.print(line, markup=False, highlight=False)
-
-
-def _table(title: str, statuses: list[PopulationStatus], height: int, left: Sequence[Cell]) -> "Table":
-    """As many populations as the terminal has room for; those that ask for attention come first."""
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(headline(title, statuses, left)), title_justify="left", box=None)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right" if heading in ("runs", "done", "tries") else "left", no_wrap=True)
-    room = max(1, height - 4)
-    ordered = sorted(statuses, key=lambda status: STATES.index(status.state))
-    for status in ordered[:room]:
-        table.add_row(*map(Text, _row(status)))
-    if len(ordered) > room:
-        table.caption = f"{len(ordered) - room} populations more"
-    return table
-
-
-def _row(status: PopulationStatus) -> tuple[str, ...]:
-    games = status.population.games
-    shown = games[0] if len(games) == 1 else f"{games[0]} and {len(games) - 1} more"
-    runs, share = str(len(status.cells)), f"{status.share:.0%}"
-    return status.id, shown, runs, status.state, share, str(status.tries), status.holder
+        console = Console()
+        # Ctrl-C ends the display and nothing else.
+        with suppress(KeyboardInterrupt), Live(console=console, auto_refresh=False, transient=True) as live:
+            while any(status.state not in SETTLED for status in statuses):
+                live.update(Text(plain(title, statuses, left, max(1, console.height - 4))), refresh=True)
+                time.sleep(REFRESH_S)
+                statuses = survey_parts(plans)
+    print(plain(title, statuses, left))

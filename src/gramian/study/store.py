@@ -3,6 +3,7 @@
 import csv
 import hashlib
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -11,7 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from gramian.core.arms import arm_label
+from gramian.core.arms import CENTRABLE, KINDS, arm_label
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, files_below, output_folder, replace_text, replacing
 from gramian.core.games import game_name
@@ -31,8 +32,6 @@ IMPORT_COLUMNS = ("arm", "game", "seed", "frames", "return")
 IMPORT_FORMAT = 1
 SHORT = 0.9
 """An imported run that ends before this share of the longest one of its game did not finish."""
-_KINDS = ("dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3")
-NEVER_CENTERED = ("dqn", "l2", "dr3")
 
 Rows = Literal["episodes", "points"]
 
@@ -122,13 +121,7 @@ def read_study(folder: str | Path) -> Study:
 def first_frames(study: Study, frames: int) -> Study:
     r"""A study as it was when each of its runs had seen ``frames`` frames.
 
-    A run that has come so far is done, whatever became of it later; the others keep their state. Settings and
-    provenance are those of the whole runs.
-
-    Raises
-    ------
-    UserError
-        If no run has come so far.
+    A run that has come so far is done, whatever became of it later; the others keep their state.
 
     Examples
     --------
@@ -158,20 +151,7 @@ def first_frames(study: Study, frames: int) -> Study:
 
 
 def read_export(path: Path, manifest: Mapping[str, Any]) -> Study:
-    """The runs of an export.
-
-    Parameters
-    ----------
-    path
-        Of its ``export.json``.
-    manifest
-        Its content, as `gramian.study.manifest.read_manifest` gives it.
-
-    Raises
-    ------
-    UserError
-        If its tables are not those of an export.
-    """
+    """The runs of an export, from the path of its ``export.json`` and what that holds (`read_manifest`)."""
     try:
         tables = {name: pl.read_parquet((path.parent / f"{name}.parquet").read_bytes()) for name in TABLES}
         runs = tables["runs"]
@@ -235,31 +215,30 @@ def _read_run(folder: Path, root: Path) -> Study:
         for log in logs
     )
     episodes = _read_log(folder / "episodes.csv", ended, ("frames", "raw_return"))
-    records = read_json(folder / "provenance.json") if (folder / "provenance.json").exists() else []
     return Study(
         pl.DataFrame([run], schema=RUN_SCHEMA),
         episodes.select(*keys, pl.col("frames").cast(pl.Int64), pl.col("raw_return").alias("return")),
         metrics,
         {name: settings},
-        {name: records},
+        {name: _provenance(folder / "provenance.json")},
         held_out,
     )
 
 
+def _provenance(path: Path) -> Any:
+    """Processes that worked on a run; none, with a warning, where the file is damaged, for it only informs."""
+    try:
+        return read_json(path) if path.exists() else []
+    except UserError as error:
+        print(f"gramian: {error}; the run is read without it", file=sys.stderr)
+        return []
+
+
 def _read_log(path: Path, ended: bool, columns: tuple[str, ...] = ()) -> pl.DataFrame:
-    """The numbers of a log, Float64 by column; without columns where there is none.
+    """The numbers of a log, Float64 by column, among them ``columns``; no others where there is no log.
 
     The last line of a run that has not ended may be incomplete and is left out; a damaged log of one that has is
     refused with its line.
-
-    Parameters
-    ----------
-    path
-        Of the log.
-    ended
-        Whether the run has come to its end.
-    columns
-        Those that it must have.
     """
     if not path.exists():
         return pl.DataFrame(schema=dict.fromkeys(columns, pl.Float64))
@@ -310,7 +289,7 @@ def _read_csv(path: Path, data: bytes, kind: Any, columns: tuple[str, ...]) -> p
 def _arm(text: str) -> tuple[str, float | None, bool | None]:
     """Kind, κ and centring of an arm as the command line writes it; the text itself where it is none of ours."""
     kind, *options = text.split(":")
-    if kind not in _KINDS:
+    if kind not in KINDS:
         return text, None, None
     kappa = 0.0 if kind == "dqn" else None
     for option in options:
@@ -318,7 +297,7 @@ def _arm(text: str) -> tuple[str, float | None, bool | None]:
             kappa = float(option)
         except ValueError:
             continue
-    return kind, kappa, kind not in NEVER_CENTERED and "uncentered" not in options
+    return kind, kappa, kind in CENTRABLE and "uncentered" not in options
 
 
 def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:

@@ -65,16 +65,12 @@ def perform(
     command: Sequence[str] | None = None,
     stall_s: float = 0.0,
 ) -> dict[str, Any]:
-    """Do what is left of a population, unless another process is at it. Never does a finished one again.
+    """Do what is left of a population of the study in the folder ``study``, unless another process is at it.
 
     Parameters
     ----------
-    study
-        Folder of the study.
-    population
-        Its name in the plan.
     emulator_threads
-        Processes that play Atari, as for `training.trainer.make_environments`; they do not change any number.
+        Processes that play Atari; they do not change any number.
     command
         What was called to run the study, for the runs' ``provenance.json``; this process's own where it is None.
     stall_s
@@ -83,12 +79,7 @@ def perform(
     Returns
     -------
     dict
-        An `Outcome`.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        When the process is told to stop, after a checkpoint has been saved.
+        An `Outcome`; none if the process is told to stop: a checkpoint is saved and KeyboardInterrupt raised.
     """
     folder = Path(study)
     try:
@@ -193,26 +184,11 @@ def measure(
     stall_s: float = 0.0,
     note: Callable[[str], object] = lambda _: None,
 ) -> dict[str, float]:
-    """Train a population for a few seconds, with a small replay, and throw the result away.
+    """Train a population for some seconds, with a small replay, and throw the result away.
 
-    Parameters
-    ----------
-    plan
-        Content of ``plan.json``.
-    population
-        Which of its populations.
-    seconds
-        How long to look.
-    emulator_threads, stall_s
-        As in `perform`.
-    note
-        Called with the reason before this process is killed because it hangs.
-
-    Returns
-    -------
-    dict
-        ``agent_steps_per_second`` of all its runs together, updates included, logs and checkpoints not;
-        ``bytes_per_transition`` of a checkpointed replay.
+    ``plan`` is the content of ``plan.json``; ``note`` is called before this process is killed because it hangs. Gives
+    ``agent_steps_per_second`` of all runs together, updates included, logs and checkpoints not, and
+    ``bytes_per_transition`` of a checkpointed replay.
     """
     said = "the rate was not measured: its process {} (--stall-min)"
     with watched(stall_s, lambda reason: note(said.format(reason))) as alive:
@@ -275,25 +251,16 @@ def _printing_to(path: Path) -> Iterator[None]:
 
 @contextmanager
 def watched(limit_s: float, note: Callable[[str], object]) -> Iterator[Callable[[], None]]:
-    """Kill this process if the block gives no sign of life for a while; gives the function that it gives it with.
+    """Kill this process if the block calls the function that it is given for ``limit_s`` seconds not once; 0 for never.
 
     A wait that never ends, for a compiler, a driver or a disk, looks like work from outside: the process lives and
-    holds its lock. The end is SIGKILL, to all processes of this one's group if it leads one, as workers do. Where each
-    thread stood is printed first. If no thread of Python runs any more, the interpreter's own timer ends the process
-    with exit code 1, without a note.
-
-    Parameters
-    ----------
-    limit_s
-        How long without a sign of life; 0 for ever.
-    note
-        Called with the reason, before the end.
+    holds its lock. It prints where each thread stood, calls ``note`` with the reason, and gets SIGKILL with all
+    processes of its group if it leads one. If no thread of Python runs any more, the interpreter's own timer ends it.
 
     Examples
     --------
     >>> with watched(60.0, print) as alive:
-    ...     for _ in range(3):
-    ...         alive()
+    ...     alive()
     """
     beats = 0
 
