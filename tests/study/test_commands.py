@@ -43,8 +43,13 @@ def test_a_group_of_commands_shows_its_commands(capsys):
     shown = capsys.readouterr().out
     assert "study plan" in shown
     assert "train" not in shown
-    assert main(["study", "pln"]) == 2
-    assert capsys.readouterr().err == "gramian: unknown command 'study pln'; did you mean 'study plan'?\n"
+    for word, said in (
+        ("pln", "unknown command 'study pln'; did you mean 'study plan'?"),
+        ("smoke", "unknown command 'study smoke'; did you mean 'study run smoke'?"),
+        ("foo", "there is no command and no study 'foo'; 'gramian study' shows the commands"),
+    ):
+        assert main(["study", word]) == 2
+        assert capsys.readouterr().err == f"gramian: {said}\n"
 
 
 def test_plan_gives_the_bill_and_then_the_cells_and_writes_nothing_unasked(spec, tmp_path, capsys):

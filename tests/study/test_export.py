@@ -18,12 +18,12 @@ from gramian.report import Options, build
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.tables import read_correlation, read_curves, read_dynamics, read_measures
 from gramian.study.choose import evaluation_study
-from gramian.study.export import LOCK, STAGED, without_folders, write_export
+from gramian.study.export import LOCK, STAGED, merge_exports, without_folders, write_export
 from gramian.study.manifest import PLAN, POPULATIONS, REST, STUDY, read_manifest, read_planned
 from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import first_frames, read_study, write_import
 from gramian.study.worker import perform
-from tests.study.studies import planned, tiny
+from tests.study.studies import planned, planned_part, tiny
 from tests.study.test_choose import FOLDS, invent, norms, peaked, tuning
 from tests.study.test_store import make_run
 
@@ -473,3 +473,66 @@ def test_the_committed_studies_hold_the_runs_of_the_committed_tables(name, frame
     )  # fmt: skip
     assert ends.sort("run").drop("final_score").equals(scores.select("run", "frames", "episodes"))
     assert ends.sort("run")["final_score"].to_list() == pytest.approx(scores["final_score"].to_list())
+
+
+def made(folder, text, seeds, states=()):
+    """A part of a study, whose runs are done but for those in ``states``."""
+    for population in planned_part(folder, text, seeds).populations:
+        for run in population.runs:
+            status = {"state": dict(states).get(run.name, "done"), "agent_steps": 300, "reason": ""}
+            own = folder / POPULATIONS / population.id / run.name
+            episodes = "frames,raw_return\n9,1\n"
+            make_run(own, game="cartpole", arm=run.arm, seed=run.seed, episodes=episodes, status=status)
+    return folder
+
+
+def test_parts_are_merged_and_of_a_run_in_two_the_one_that_is_done_is_kept(tmp_path, capsys):
+    text, again = tiny(seeds=3), "cartpole-dqn-s1"
+    parts = [made(tmp_path / "a", text, [0, 1], {again: "interrupted"}.items()), made(tmp_path / "b", text, [1], dict.fromkeys(("cartpole-decor-k0.01-s1", "cartpole-gram-k0.01-s1"), "interrupted").items())]  # fmt: skip
+    write_export(parts[0], tmp_path / "small" / "a")
+    parts[0] = tmp_path / "small" / "a"
+    out = tmp_path / "out"
+    assert main(["study", "merge", *map(str, parts), "--out", str(out)]) == 0
+    assert capsys.readouterr().err == f"6 runs in {out}\n"
+    runs = read_study(out).runs
+    assert set(runs["state"]) == {"done"}
+    assert runs.filter(run=again)["folder"].item().startswith(str(out / "b"))
+    assert main(["study", "status", str(out)]) == 0
+    assert "3 in no part: cartpole (seed 2)" in capsys.readouterr().out
+    merge_exports([out / "b", out / "a"], tmp_path / "again")  # what is merged is merged again
+    assert read_study(tmp_path / "again").runs.height == 6
+
+
+def test_parts_that_cannot_be_merged_are_refused_and_leave_nothing(tmp_path, capsys):
+    text = tiny(seeds=2)
+    first, double = made(tmp_path / "a", text, [0]), made(tmp_path / "b", text, [0])
+    other = made(tmp_path / "c", tiny(seeds=2, frames=77), [1])
+    for parts, message in (
+        ([first, double], f"run 'cartpole-decor-k0.01-s0' is in '{first}' and in '{double}'; name one of them"),
+        ([first, other], f"'{other}' holds no part of the study in '{first}'; name the parts of one study"),
+        ([first, first], "two parts are called 'a'; rename one of their folders"),
+        ([], "no part to merge; name at least one folder"),
+    ):
+        assert main(["study", "merge", *map(str, parts), "--out", str(tmp_path / "out")]) == 2
+        assert capsys.readouterr().err == f"gramian: {message}\n"
+        assert not (tmp_path / "out").exists()
+
+
+def test_files_that_only_inform_do_not_stop_an_export(tmp_path, capsys):
+    run = made(tmp_path / "study", tiny(seeds=1), []) / POPULATIONS / "p000" / "cartpole-dqn-s0"
+    (run / "provenance.json").write_bytes(b"\xff")
+    (tmp_path / "study" / POPULATIONS / "p000.attempts.jsonl").write_bytes(b"\xff\n")
+    write_export(tmp_path / "study", tmp_path / "out")
+    assert "the run is read without it" in capsys.readouterr().err
+    assert read_study(tmp_path / "out").runs.height == 3
+    assert main(["study", "status", str(tmp_path / "study")]) == 0
+
+
+def test_the_preset_of_an_export_names_no_folder(tmp_path):
+    (tmp_path / "mine.toml").write_text("frames = 300\n")
+    text = tiny(seeds=1).replace('"tiny"', f'"{tmp_path / "mine.toml"}"')
+    made(tmp_path / "study", text, [])
+    write_export(tmp_path / "study", tmp_path / "out")
+    for name in (PLAN, STUDY):
+        assert "mine.toml" in (tmp_path / "out" / name).read_text()
+        assert str(tmp_path) not in (tmp_path / "out" / name).read_text()

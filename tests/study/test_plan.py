@@ -108,3 +108,15 @@ def test_a_folder_without_study_and_a_damaged_plan_are_named(tmp_path):
     (tmp_path / PLAN).write_text(json.dumps({"format": 99}))
     with pytest.raises(UserError, match="has format 99, not 1"):
         read_plan(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../../../x", "/tmp/x", "..", "", "a\0b", 3])
+def test_a_population_of_a_name_that_no_file_can_have_is_never_trained(tmp_path, name):
+    planned(tmp_path / "study")
+    plan = json.loads((tmp_path / "study" / PLAN).read_text())
+    plan["populations"][0]["id"] = name
+    (tmp_path / "study" / PLAN).write_text(json.dumps(plan))
+    for read in (read_plan, read_planned):
+        with pytest.raises(UserError, match=r"which no file can have|it must be of type str"):
+            read(tmp_path / "study")
+    assert perform(str(tmp_path / "study"), str(name), 1)["state"] == "failed"
