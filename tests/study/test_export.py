@@ -488,7 +488,8 @@ def made(folder, text, seeds, states=()):
 
 def test_parts_are_merged_and_of_a_run_in_two_the_one_that_is_done_is_kept(tmp_path, capsys):
     text, again = tiny(seeds=3), "cartpole-dqn-s1"
-    parts = [made(tmp_path / "a", text, [0, 1], {again: "interrupted"}.items()), made(tmp_path / "b", text, [1], dict.fromkeys(("cartpole-decor-k0.01-s1", "cartpole-gram-k0.01-s1"), "interrupted").items())]  # fmt: skip
+    left = dict.fromkeys(("cartpole-decor-k0.01-s1", "cartpole-gram-k0.01-s1"), "interrupted")
+    parts = [made(tmp_path / "a", text, [0, 1], {again: "interrupted"}), made(tmp_path / "b", text, [1], left)]
     write_export(parts[0], tmp_path / "small" / "a")
     parts[0] = tmp_path / "small" / "a"
     out = tmp_path / "out"
