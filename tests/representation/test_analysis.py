@@ -85,19 +85,13 @@ def test_the_dynamics_come_from_the_logs(runs, report):
     assert any(row.metric == "held_out.srank" for row in rows)
 
 
-def test_every_figure_is_drawn(report):
+def test_figures_matrices_and_the_summary_are_there(runs, report):
     for name in FIGURES:
         assert (report / f"{name}-cartpole.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_the_correlations_are_saved_for_each_run(runs, report):
     matrix = np.load(report / "correlation" / f"{runs[0].name}.npy", allow_pickle=False)
     assert matrix.shape == (64, 64)
     varies = ~np.isnan(matrix.diagonal())
     np.testing.assert_allclose(matrix.diagonal()[varies], 1)
-
-
-def test_the_summary_has_a_column_for_each_arm(report):
     text = (report / "summary.md").read_text(encoding="utf-8")
     assert "| measure | dqn (2 seeds) | gram:0.1 (2 seeds) |" in text
     assert "±" in text

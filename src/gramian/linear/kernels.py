@@ -12,11 +12,12 @@ Three forms of the value function:
 
 v estimates offdiag(AᵀCA)·y, the direction of the decorrelating term. The estimators differ only in v (`direction`).
 
-Classes of exchangeable features make projected runs from A = I about ten times cheaper than A [d, d]. Two features are
-exchangeable while they have been active together in every step: the copies of a feature, and all features not seen yet.
-A maps vectors that are constant on each class to such vectors and is the identity on what is orthogonal to them, so a
-run stores A in the basis ê_c = Σ_{i∈c} e_i/√m_c, where class c has m_c ``members``. There 1 becomes √m, and y_i² y_i
-becomes ŷ_c² ŷ_c/m_c. Class 0 holds the features not seen yet: at first all d; every other class splits off it.
+Classes of exchangeable features make projected runs from A = I 5 times as fast as A [d, d] does, and with copies 20
+times (51 and 56 µs a step on Mountain Car, in place of 246 and 1,206). Two features are exchangeable while they have
+been active together in every step: the copies of a feature, and all features not seen yet. A maps vectors that are
+constant on each class to such vectors and is the identity on what is orthogonal to them, so a run stores A in the basis
+ê_c = Σ_{i∈c} e_i/√m_c, where class c has m_c ``members``. There 1 becomes √m, and y_i² y_i becomes ŷ_c² ŷ_c/m_c. Class
+0 holds the features not seen yet: at first all d; every other class splits off it.
 """
 
 import math
