@@ -42,14 +42,7 @@ VALUE_CAP = 1e6
 
 @kernel
 def car_step(position: float, velocity: float, action: int) -> tuple[float, float]:
-    """Position and velocity after pushing left (0), not at all (1) or right (2).
-
-    Examples
-    --------
-    >>> position, velocity = car_step(-0.5, 0.0, 2)
-    >>> round(position, 6), round(velocity, 6)
-    (-0.499177, 0.000823)
-    """
+    """Position and velocity after pushing left (0), not at all (1) or right (2)."""
     velocity = min(max(velocity + 0.001 * (action - 1) - 0.0025 * math.cos(3 * position), -0.07), 0.07)
     position = min(max(position + velocity, -1.2), 0.6)
     if position == -1.2 and velocity < 0.0:

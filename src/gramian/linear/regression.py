@@ -122,13 +122,7 @@ def control_of(listed: list[Case], c: int) -> int:
 
 
 def record_points(steps: int) -> Integers:
-    """List the steps at which curves are recorded: 0, then about 12 per factor of 10, and the last.
-
-    Examples
-    --------
-    >>> record_points(10).tolist()
-    [0, 1, 2, 3, 4, 5, 6, 7, 8, 10]
-    """
+    """List the steps at which curves are recorded: 0, then about 12 per factor of 10, and the last."""
     decades = math.log10(steps)
     points = np.rint(np.logspace(0, decades, int(12 * decades) + 2)).astype(np.int64)
     return np.unique(np.concatenate([[0], points, [steps]]))

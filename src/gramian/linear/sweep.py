@@ -93,15 +93,6 @@ class Cells:
     """The finished cells of one configuration in a folder.
 
     ``configuration.json`` says what the cells were computed with. A folder with another one is refused.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> cells = Cells(folder, {"seed": 0})
-    >>> cells.save("one", {"lengths": np.arange(3)})
-    >>> Cells(folder, {"seed": 0}).load("one")["lengths"].tolist()
-    [0, 1, 2]
     """
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:

@@ -140,15 +140,7 @@ def sparsity_figure(points: Sequence[Point], styles: Styles, control: str = CONT
 
 
 def told_apart(arms: Sequence[str], control: str = CONTROL) -> list[str]:
-    """Arms whose histograms are shown: all where they are few, else the first, the control and those of ``gram``.
-
-    Examples
-    --------
-    >>> told_apart(["dqn", "decor", "gram", "gram-unbiased", "norm (matched)", "cross"])
-    ['dqn', 'gram', 'norm (matched)']
-    >>> told_apart(["a", "b", "c", "d", "e"])
-    ['a', 'b', 'c', 'd']
-    """
+    """Arms whose histograms are shown: all where they are few, else the first, the control and those of ``gram``."""
     if len(arms) <= MOST_HISTOGRAMS:
         return list(arms)
     others = [arm for arm in arms[1:] if arm == control] + [arm for arm in arms[1:] if kind_of(arm) == "gram"]

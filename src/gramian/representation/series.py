@@ -31,13 +31,7 @@ class Line(NamedTuple):
 
 
 def of_runs(x: Array, runs: Array) -> Line:
-    """The line of runs ``[S, K]`` at places ``[K]``; runs without any finite number are left out.
-
-    Examples
-    --------
-    >>> of_runs(np.array([1.0, 2.0]), np.array([[1.0, 5.0], [3.0, np.nan]])).mean.tolist()
-    [2.0, 5.0]
-    """
+    """The line of runs ``[S, K]`` at places ``[K]``; runs without any finite number are left out."""
     finite = np.where(np.isfinite(runs), runs, np.nan)
     finite = finite[~np.isnan(finite).all(axis=1)]
     counts = np.isfinite(finite).sum(axis=0)
@@ -141,14 +135,7 @@ class Correlation(NamedTuple):
 
 
 def unmeasured(measures: Iterable[Measure]) -> list[str]:
-    """Runs without any measure, in the order in which they come: those that diverged.
-
-    Examples
-    --------
-    >>> row = Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", math.nan)
-    >>> unmeasured([row, row._replace(run="pong-dqn-s1", seed=1, value=3.0)])
-    ['pong-dqn-s0']
-    """
+    """Runs without any measure, in the order in which they come: those that diverged."""
     found: dict[str, bool] = {}
     for row in measures:
         known = row.measure not in ("states", "nonfinite_share") and not math.isnan(row.value)
@@ -176,14 +163,7 @@ def measure_texts(measures: Sequence[Measure], arms: Sequence[str]) -> dict[str,
 
 
 def first_measured(measures: Sequence[Measure], arm: str) -> Measure:
-    """A row of an arm's first seed that was measured, or of its first seed where none was; in one game.
-
-    Examples
-    --------
-    >>> row = Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", math.nan)
-    >>> first_measured([row, row._replace(run="pong-dqn-s1", seed=1, value=3.0)], "dqn").run
-    'pong-dqn-s1'
-    """
+    """A row of an arm's first seed that was measured, or of its first seed where none was; in one game."""
     left_out = set(unmeasured(measures))
     return min((m for m in measures if m.arm == arm), key=lambda m: (m.run in left_out, m.seed))
 

@@ -159,15 +159,7 @@ def _row(kind: type[R], row: Sequence[Any], number: int, place: Path) -> R:
 
 
 def check_curves(folder: Path, measures: Iterable[Measure], curves: Iterable[Point]) -> None:
-    """Raise `UserError` unless every run that was measured has the curves that a figure shows.
-
-    Examples
-    --------
-    >>> check_curves(Path("report"), [Measure("pong-dqn-s0", "pong", "dqn", 0, 100, "srank", 3.0)], [])
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: the analysis 'report' is not whole: run 'pong-dqn-s0' has no curve 'sparsity'; ...
-    """
+    """Raise `UserError` unless every run that was measured has the curves that a figure shows."""
     there = {(row.run, row.curve) for row in curves}
     for run in dict.fromkeys(row.run for row in measures):
         for curve in CURVES:
@@ -239,16 +231,7 @@ def save_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> Non
 
 
 def pack(path: Path, rows: Rows) -> None:
-    """Write a table as the Parquet file that is read in the place of the CSV file ``path``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "curves.csv"
-    >>> pack(path, [Point("pong-dqn-s0", "pong", "dqn", 0, "sparsity", 0.0, 0.5)])
-    >>> path.exists(), read_curves(path)[0].value
-    (False, 0.5)
-    """
+    """Write a table as the Parquet file that is read in the place of the CSV file ``path``."""
     import polars as pl
 
     from gramian.core.parquet import write_table
@@ -258,16 +241,7 @@ def pack(path: Path, rows: Rows) -> None:
 
 
 def pack_correlation(folder: Path, run: str, matrix: NDArray[np.float32]) -> None:
-    """Write a matrix to be read by `read_correlation`: its upper triangle where it is symmetric float32.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> pack_correlation(folder, "pong-dqn-s0", np.array([[1.0, 0.5], [0.5, 1.0]], np.float32))
-    >>> read_correlation(folder, "pong-dqn-s0").tolist()
-    [[1.0, 0.5], [0.5, 1.0]]
-    """
+    """Write a matrix to be read by `read_correlation`: its upper triangle where it is symmetric float32."""
     import polars as pl
 
     from gramian.core.parquet import write_table
