@@ -119,13 +119,17 @@ def test_the_shipped_study_is_two_arms_and_two_seeds_of_one_game():
     assert (spec.games, spec.seeds, [arm.kind for arm in spec.arms]) == (("minatar/breakout",), (0, 1), ["dqn", "gram"])
 
 
-def test_two_seeds_that_agree_well_are_within_noise_all_the_same():
-    assert paired("score", [2.0, 3.0], [1.0, 1.0]).verdict == "within noise"
-
-
-def test_one_seed_or_a_missing_score_gives_no_interval():
-    assert paired("score", [2.0], [1.0]).verdict == "no interval"
-    assert paired("score", [2.0, float("nan")], [1.0, 1.0]).verdict == "no interval"
+@pytest.mark.parametrize(
+    ("one", "other", "verdict"),
+    [
+        ([2.0, 3.0], [1.0, 1.0], "within noise"),  # two seeds that agree well
+        ([2.0, 3.0, 2.5, 2.4], [1.0, 1.1, 1.0, 0.9], "clear"),
+        ([2.0], [1.0], "no interval"),
+        ([2.0, float("nan")], [1.0, 1.0], "no interval"),
+    ],
+)
+def test_verdicts(one, other, verdict):
+    assert paired("score", one, other).verdict == verdict
 
 
 def test_what_is_kept_is_done_again_for_another_key_or_where_the_file_is_cut_short(tmp_path):
