@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core.dispatcher import Dispatcher
 
 from gramian.core.machine_code import keep
 
@@ -30,30 +29,6 @@ def kernel(function: Kernel) -> Kernel:
     10
     """
     return _compiled(function, fastmath=FASTMATH)
-
-
-def fixed_kernel(signature: str) -> Callable[[Kernel], Kernel]:
-    """Compile a function like `kernel`, at once and for one ``signature``, to which all arguments are cast.
-
-    For kernels that others call in many ways: numba would compile them anew for constants among their arguments.
-
-    Examples
-    --------
-    >>> @fixed_kernel("int64(int64)")
-    ... def squared(n):
-    ...     return n * n
-    >>> squared(4)
-    16
-    """
-
-    def decorate(function: Kernel) -> Kernel:
-        compiled: Any = kernel(function)
-        if isinstance(compiled, Dispatcher):
-            compiled.compile(signature)
-            compiled.disable_compile()
-        return cast("Kernel", compiled)
-
-    return decorate
 
 
 def inlined_kernel(function: Kernel) -> Kernel:
