@@ -41,16 +41,17 @@ def tiny(contestant="gramian", **changes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("game", ["minatar/breakout", "breakout"])
-def test_all_contestants_end_to_end(tmp_path, capsys, game):
+@pytest.mark.parametrize(("game", "most"), [("minatar/breakout", "2"), ("breakout", "1")])
+def test_all_contestants_end_to_end(tmp_path, capsys, game, most):
     pytest.importorskip("stable_baselines3")
-    assert training.main([*QUICK, "--populations", "1", "2", "--game", game, "--out", str(tmp_path)]) == 0
+    populations = list(dict.fromkeys(["1", most]))
+    assert training.main([*QUICK, "--populations", *populations, "--game", game, "--out", str(tmp_path)]) == 0
     page = (tmp_path / "training.md").read_text()
     assert page == capsys.readouterr().out
-    assert "| gramian | 2 | 1 | " in page
+    assert f"| gramian | {most} | 1 | " in page
     rows = list(csv.DictReader((tmp_path / "training.csv").read_text().splitlines()))
     assert {row["contestant"] for row in rows} == set(CONTESTANTS)
-    assert {row["processes"] for row in rows if row["contestant"] == "sb3"} == {"1", "2"}
+    assert {row["processes"] for row in rows if row["contestant"] == "sb3"} == set(populations)
     assert all(int(row["agent_steps"]) > 0 and int(row["peak_rss_bytes"]) > 1e8 for row in rows)
 
 

@@ -1,18 +1,18 @@
 """Every command in README and docs is one that works: it is parsed here, and run in its quick form."""
 
+import importlib
 import itertools
-import os
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import get_type_hints
 
 import pytest
+import torch
 import tyro
 
 from gramian.cli import COMMANDS, _load, main
@@ -126,20 +126,29 @@ def test_every_target_in_the_pages_is_in_the_makefile(line):
         subprocess.run([*shlex.split(line), "--dry-run"], cwd=ROOT, check=True, capture_output=True)
 
 
-def run(line, folder):
-    """Run a quick form in ``folder``: ours in this process, benchmarks in one of their own."""
+def run(line):
+    """Run a quick form in this process."""
     program, *words = shlex.split(line)
     if program == "gramian":
         arguments = [
             path for word in words for path in (sorted(map(str, Path().glob(word))) if "*" in word else [word])
         ]
         assert main(arguments) == 0, line
-        return
-    environment = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"}
-    done = subprocess.run([sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, f"{line}\n{done.stderr}"
+    else:
+        assert words[0] == "-m"
+        assert importlib.import_module(words[1]).main(words[2:]) == 0, line
 
 
+@pytest.fixture
+def torch_as_before():
+    """Threads and precision of products, which commands set."""
+    threads, precision = torch.get_num_threads(), torch.get_float32_matmul_precision()
+    yield
+    torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision(precision)
+
+
+@pytest.mark.usefixtures("torch_as_before")
 @pytest.mark.slow
 @pytest.mark.parametrize("story", STORIES)
 def test_the_quick_forms_run(story, tmp_path, monkeypatch):
@@ -148,4 +157,4 @@ def test_the_quick_forms_run(story, tmp_path, monkeypatch):
         Path(file).write_text(content, encoding="utf-8")
     quick = dict.fromkeys(command["quick"] for command in STORIES[story]["commands"])
     for line in (*STORIES[story].get("before", []), *quick):
-        run(line, tmp_path)
+        run(line)
