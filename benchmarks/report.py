@@ -20,10 +20,9 @@ import numpy as np
 from benchmarks.command_line import Parser, exit_code, new_folder, whole
 from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.report.analysis import Options, analyse
-from gramian.report.dynamics import dynamics, growths
+from gramian.report.features import dynamics, growths, read_representation
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
-from gramian.report.representation import read_representation
 from gramian.report.tables import score_table
 from gramian.study.store import read_study
 

@@ -35,8 +35,8 @@ from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.statistics import Array, Interval, mean_interval, student, welch
 from gramian.report import reference
 from gramian.report.analysis import Options, analyse
-from gramian.report.control import mixture_words
-from gramian.report.equal_norm import ONLY_SHRINK, Between, interpolated
+from gramian.report.differences import ONLY_SHRINK, Between, interpolated
+from gramian.report.sections import mixture_words
 from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import Study, first_frames, read_study
 

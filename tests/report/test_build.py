@@ -10,7 +10,7 @@ from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.cli.report import ImportOptions, ReportOptions, import_command, report_command
 from gramian.core.errors import UserError
 from gramian.report import Options, build
-from gramian.report.earlier import LIST
+from gramian.report.build import LIST
 from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
@@ -84,9 +84,8 @@ def test_plotly_is_there_once(small_report):
 @pytest.mark.slow
 def test_the_page_of_the_papers_size_is_below_15_mb(tmp_path):
     from gramian.report.analysis import analyse
-    from gramian.report.dynamics import dynamics, growths
+    from gramian.report.features import dynamics, growths, read_representation
     from gramian.report.page import Page
-    from gramian.report.representation import read_representation
     from gramian.report.tables import score_table
     from gramian.study.store import read_study
 

@@ -12,8 +12,8 @@ from gramian.cli.report import ReportOptions, report_command
 from gramian.core.errors import UserError
 from gramian.report import Options, build
 from gramian.report.analysis import analyse
-from gramian.report.control import control_section
 from gramian.report.differences import differences
+from gramian.report.sections import control_section
 from tests.report.studies import study
 
 FAST = 100

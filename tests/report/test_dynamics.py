@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 import scipy.stats
 
-from gramian.report.dynamics import dynamics, growths
+from gramian.report.features import dynamics, growths
 from gramian.study.store import Study
 
 

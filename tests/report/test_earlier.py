@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.synthetic_study import write_study
 from gramian.report import Options, build
-from gramian.report.earlier import LIST, replace_earlier
+from gramian.report.build import LIST, replace_earlier
 from tests.representation.analyses import write_report
 
 pytestmark = pytest.mark.slow

@@ -15,9 +15,9 @@ from benchmarks.synthetic_study import write_study
 from gramian.core.statistics import FEW_GAMES
 from gramian.report import Options, build
 from gramian.report.analysis import analyse
-from gramian.report.control import equal_norm_section
-from gramian.report.equal_norm import Between, equal_norm, interpolated
+from gramian.report.differences import Between, equal_norm, interpolated
 from gramian.report.figures import EQUAL_FIGURE, draw_figures, equal_norm_differences
+from gramian.report.sections import equal_norm_section
 from tests.report.studies import study
 
 FAST = 100
@@ -140,9 +140,10 @@ def test_games_are_put_together_where_an_arm_has_a_control_in_all_of_them():
     analysis.random[:] = 0.0
     features = of_features({cell: 0.1 if cell[:2] == (GAME, "gram:9.0") else norms[cell[1]] for cell in cells})
     found = equal_norm(analysis, told(runs.runs), features)
-    whole = found.together(found.final, "gram:1.0")
+    _, means = found.judged(analysis.shown())
+    whole = means["gram:1.0"]
     assert float(whole.estimate) == pytest.approx(100 * np.mean([9.0 - 6.0, 9.5 - 7.0]) / 5.5)
-    assert np.isnan(found.together(found.final, "gram:9.0").estimate)
+    assert np.isnan(means["gram:9.0"].estimate)
     *shown, last = (axes for axes in equal_norm_differences(analysis, found).axes if axes.axison)
     assert last.get_title() == "together, % of what dqn learns"
     assert [label.get_text() for label in shown[0].get_yticklabels()] == ["gram:1.0", "gram:9.0"]

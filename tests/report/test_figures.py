@@ -15,7 +15,7 @@ from benchmarks.synthetic_study import write_study
 from gramian.core.arms import arm_styles
 from gramian.report import Options, figures
 from gramian.report.analysis import analyse
-from gramian.report.dynamics import dynamics
+from gramian.report.features import dynamics
 from gramian.study.store import read_study
 
 ARMS = ["dqn", "decor", "gram", "gram-unbiased", "norm", "norm (matched)", "cross"]

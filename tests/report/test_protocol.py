@@ -10,7 +10,7 @@ import pytest
 from gramian.report import Options
 from gramian.report.analysis import analyse
 from gramian.report.page import Page
-from gramian.report.protocol import commands, provenance_table
+from gramian.report.sections import commands, provenance_table
 from gramian.report.tables import score_table
 from tests.report.studies import study
 

@@ -12,7 +12,7 @@ from benchmarks.synthetic_study import write_study
 from gramian.cli import main
 from gramian.core.errors import UserError
 from gramian.report import Options, build
-from gramian.report.representation import HEAT_CELLS, blocks, read_representation
+from gramian.report.features import HEAT_CELLS, blocks, read_representation
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.series import measure_texts
 from gramian.representation.tables import Measure

@@ -3,7 +3,7 @@ import base64
 import pytest
 
 from gramian.report import Options, build
-from gramian.report.section import Section, picture
+from gramian.report.html import Section, picture
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,7 @@ from html import escape
 from pathlib import Path
 
 from gramian.demo.differences import Experiment
-from gramian.report.html import table
-from gramian.report.section import Section, picture
+from gramian.report.html import Section, picture, table
 
 
 def first_section(experiments: Sequence[Experiment], arms: Sequence[str], seeds: int) -> Section:

@@ -184,16 +184,7 @@ def by_arm(arms: int, games: int) -> bool:
 
 
 def analyse(study: Study, options: Options, planned: Planned | None = None) -> Analysis:
-    r"""Compute every number of the report.
-
-    Parameters
-    ----------
-    study
-        As `gramian.study.store` reads it.
-    options
-        Human table, baseline and bootstrap.
-    planned
-        Cells that should be there; those that are not are reported as missing.
+    r"""Compute every number of the report of a study; cells of ``planned`` that were not run are reported as missing.
 
     Raises
     ------
@@ -224,23 +215,15 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         arm: statistics.curve_interval(statistics.mean_over_runs, tables.curves[arm], generator, by_game=True)
         for arm in arms
     }
-    common = _common_games(tables, arms)
+    finished = [arm for arm in arms if np.isfinite(tables.final[arm]).any()]
+    common = _common_games(tables, finished)
     thresholds = _thresholds(tables, arms, common)
-    aggregates = (
-        {
-            arm: _aggregate(tables, arm, common, thresholds, options, generator)
-            for arm in arms
-            if np.isfinite(tables.final[arm]).any()
-        }
-        if common
-        else {}
-    )
+    aggregates = {
+        arm: _aggregate(tables, arm, common, thresholds, options, generator) for arm in (finished if common else ())
+    }
     final_intervals = {arm: _mean_final(tables.final[arm], options) for arm in arms}
-    comparisons = {}
-    if options.baseline in arms:
-        for arm in arms:
-            if arm != options.baseline:
-                comparisons[arm] = _compare(tables, arm, options, generator)
+    others = [arm for arm in arms if arm != options.baseline] if options.baseline in arms else []
+    comparisons = {arm: _compare(tables, arm, options, generator) for arm in others}
     missing = _missing(runs, planned or Planned())
     sweep = find_sweep(
         study, tables, arms, options.baseline, options.replicates, np.random.default_rng([options.seed, 1])
@@ -268,11 +251,10 @@ def _control(options: Options, arms: list[str]) -> str:
     return options.control
 
 
-def _common_games(tables: Scores, arms: list[str]) -> list[int]:
-    begun = [arm for arm in arms if np.isfinite(tables.final[arm]).any()]
-    complete = [np.isfinite(tables.final[arm]).any(0) for arm in begun]
-    known = np.isfinite(tables.human)
-    return [int(game) for game in np.flatnonzero(np.logical_and.reduce([known, *complete]))] if begun else []
+def _common_games(tables: Scores, finished: list[str]) -> list[int]:
+    complete = [np.isfinite(tables.final[arm]).any(0) for arm in finished]
+    both = np.logical_and.reduce([np.isfinite(tables.human), *complete])
+    return [int(game) for game in np.flatnonzero(both)] if finished else []
 
 
 def _thresholds(tables: Scores, arms: list[str], common: list[int]) -> Array:

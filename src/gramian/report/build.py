@@ -1,22 +1,30 @@
 """From the folder of a study to its report."""
 
+import hashlib
+import json
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
 
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.report.analysis import Options, analyse
 from gramian.report.cautions import about_presets
-from gramian.report.control import control_section, equal_norm_section
-from gramian.report.dynamics import dynamics, growths
-from gramian.report.earlier import replace_earlier
-from gramian.report.equal_norm import equal_norm
-from gramian.report.features import feature_table
+from gramian.report.differences import equal_norm
+from gramian.report.features import (
+    ANALYSIS,
+    analyses_nearby,
+    dynamics,
+    feature_table,
+    find_analysis,
+    growths,
+    read_representation,
+)  # fmt: skip
 from gramian.report.figures import draw_figures
+from gramian.report.html import Section
 from gramian.report.page import Page
-from gramian.report.representation import ANALYSIS, analyses_nearby, find_analysis, read_representation
-from gramian.report.section import Section
+from gramian.report.sections import control_section, equal_norm_section
 from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures
@@ -38,27 +46,21 @@ def build(
 ) -> Path:
     """Write the report of a study: a page, figures, tables and every run's scores.
 
+    The study in ``folder`` is read by `gramian.study.store.read_study`, its analysis from ``analysis_folder``, or from
+    ``folder/analysis`` where there is one. ``out`` gets ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and
+    ``table.tex``, ``features.csv`` where the runs have logs of their features, ``equal_norm.csv`` where arms lie
+    between others that only shrink them, and ``kappa.csv`` where the study has a grid of κ. Files of an earlier report
+    there are removed. ``out`` may lie inside ``folder``.
+
     Parameters
     ----------
-    folder
-        Of a study, a population, a run, an import or an export: whatever `gramian.study.store.read_study` reads.
-    out
-        Folder for ``index.html``, ``figures/``, ``scores.csv``, ``table.md`` and ``table.tex``, ``features.csv`` where
-        the runs have logs of their features, ``equal_norm.csv`` where arms lie between others that only shrink them,
-        and ``kappa.csv`` where the study has a grid of κ; it may lie inside ``folder``. What an earlier report wrote
-        there and this one does not is removed.
-    options
-        Human table, baseline, control, bootstrap and title.
-    analysis_folder
-        What ``gramian analyze`` has written of the study's runs; ``folder/analysis``, where there is one, unless it is
-        given.
     before, after
         Further sections of the page, before those of the study and after its results.
     small
         Whether the page is without scripts, its figures as pictures in it.
     warn
-        Told, in a line each, what may not have been meant: cells that are in no part of the study, runs of different
-        presets in one report, or an analysis that is not where it is looked for.
+        Is called with a line each for cells that are in no part of the study, runs of different presets in one report,
+        and an analysis in another place.
 
     Returns
     -------
@@ -147,3 +149,63 @@ def _not_looked_into(folder: Path, nearby: Sequence[Path]) -> str:
         f"the report has no trained features: there is no analysis in '{folder / ANALYSIS}', but in {others}; "
         "name it with --analysis, or report its study"
     )
+
+
+# ---- the files of an earlier report in the same folder ---------------------------------------------------------------
+
+LIST = "report-files.json"
+"""Names and SHA-256 of what a report has written beside its page."""
+FORMAT = 1
+
+
+def replace_earlier(folder: Path, written: Iterable[Path]) -> list[Path]:
+    """Remove what an earlier report wrote and this one did not, and note what this one wrote; returns what is removed.
+
+    A file is known by its name and its content in the list that the earlier report has left: one that was changed
+    since, or put there, stays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> for name in ("pong.png", "qbert.png", "mine.png"):
+    ...     _ = (folder / name).write_text(name)
+    >>> replace_earlier(folder, [folder / "pong.png", folder / "qbert.png"])
+    []
+    >>> [path.name for path in replace_earlier(folder, [folder / "qbert.png"])]
+    ['pong.png']
+    >>> sorted(path.name for path in folder.iterdir())
+    ['mine.png', 'qbert.png', 'report-files.json']
+    """
+    now = {path.relative_to(folder).as_posix(): _digest(path) for path in written}
+    earlier = [
+        folder / name for name, digest in _noted(folder).items() if name not in now and _is(folder, name, digest)
+    ]
+    for path in earlier:
+        path.unlink()
+        with suppress(OSError):  # it holds other files, or is the report's own
+            path.parent.rmdir()
+    noted = {"format": FORMAT, "files": dict(sorted(now.items()))}
+    replace_text(folder / LIST, json.dumps(noted, indent=1) + "\n")
+    return earlier
+
+
+def _noted(folder: Path) -> dict[str, str]:
+    """The list of an earlier report; empty where there is none that can be read."""
+    try:
+        noted = json.loads((folder / LIST).read_text(encoding="utf-8"))
+        return {str(name): str(digest) for name, digest in noted["files"].items()} if noted["format"] == FORMAT else {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
+
+
+def _is(folder: Path, name: str, digest: str) -> bool:
+    """Whether the file of a list is in the folder, and still what was written."""
+    place = PurePosixPath(name)
+    inside = not place.is_absolute() and ".." not in place.parts
+    path = folder / place
+    return inside and path.is_file() and not path.is_symlink() and _digest(path) == digest
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

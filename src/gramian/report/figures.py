@@ -4,6 +4,7 @@ import math
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,9 @@ from gramian.core.progress import Progress, counted
 from gramian.core.statistics import FEW_GAMES, Array, Interval
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.differences import Differences
+from gramian.report.differences import Differences, EqualNorm
 from gramian.report.differences import differences as differences_of
-from gramian.report.dynamics import FIGURES, LABELS, Dynamics
-from gramian.report.equal_norm import EqualNorm
+from gramian.report.features import FIGURES, LABELS, Dynamics
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import count_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
@@ -68,45 +68,27 @@ NEARLY = 0.9
 
 
 def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path, equal: EqualNorm | None = None) -> list[Path]:
-    """Draw every figure of a report into ``out``, each as PNG and SVG.
-
-    Parameters
-    ----------
-    analysis
-        Of the study.
-    dynamics
-        Of its features.
-    out
-        Folder for the files.
-    equal
-        The arms beside controls at their own norm, where there are such.
-
-    Returns
-    -------
-    list
-        The files.
-    """
+    """Draw every figure of a report into the folder ``out``, each as PNG and SVG; returns the files."""
     jobs: dict[str, Callable[[], Figure]] = {"learning-curves": lambda: learning_curves(analysis)}
     if analysis.aggregates:
         jobs["median-and-iqm"] = lambda: aggregate_curves(analysis)
         jobs["profiles"] = lambda: profiles(analysis)
     if any(np.isfinite(comparison.gain.estimate).any() for comparison in analysis.comparisons.values()):
         jobs["auc-gain"] = lambda: auc_gains(analysis)
-    if analysis.comparisons and len(analysis.games) <= FEW_GAMES:
+    few = len(analysis.games) <= FEW_GAMES
+    if analysis.comparisons and few:
         jobs["differences"] = lambda: differences(analysis, analysis.options.baseline)
-    if analysis.control and len(analysis.games) <= FEW_GAMES:
+    if analysis.control and few:
         jobs[CONTROL_FIGURE] = lambda: differences(analysis, analysis.control)
-    if equal is not None and equal.judged(analysis.shown())[0].pairs and len(analysis.games) <= FEW_GAMES:
+    if equal is not None and equal.judged(analysis.shown())[0].pairs and few:
         jobs[EQUAL_FIGURE] = lambda: equal_norm_differences(analysis, equal)
     if (sweep := analysis.sweep) is not None:
         jobs["kappa"] = lambda: kappa_choice(sweep, analysis.options.baseline)
     for metric in FIGURES:
         if any(metric in by for by in dynamics.values()):
-            jobs[metric.replace("_", "-").replace(".", "-")] = lambda metric=metric: metric_grid(
-                analysis, dynamics, metric
-            )  # type: ignore[misc]
-    for game in dynamics if len(analysis.games) <= FEW_GAMES else ():
-        jobs[f"features-{game.replace('/', '-')}"] = lambda game=game: game_features(analysis, dynamics, game)  # type: ignore[misc]
+            jobs[metric.replace("_", "-").replace(".", "-")] = partial(metric_grid, analysis, dynamics, metric)
+    for game in dynamics if few else ():
+        jobs[f"features-{game.replace('/', '-')}"] = partial(game_features, analysis, dynamics, game)
     folder = output_folder(out)
     written = []
     with matplotlib.rc_context(_RC), Progress(len(jobs), "figures", unit="figure") as progress:
@@ -260,7 +242,7 @@ def differences(analysis: Analysis, against: str) -> Figure:
     percent of what the baseline learns in them.
     """
     found = differences_of(analysis, against)
-    return _differences(analysis, found, {arm: found.together(arm) for arm in found.pairs} if found.common else {})
+    return _differences(analysis, found, found.means())
 
 
 def equal_norm_differences(analysis: Analysis, equal: EqualNorm) -> Figure:
@@ -311,17 +293,9 @@ def _game_differences(axes: Axes, found: Differences, game: int, styles: dict[st
         interval = found.in_game(arm, game)
         if len(seeds) <= MOST_OF_A_RANGE:
             interval = Interval(interval.estimate, np.asarray(np.nan), np.asarray(np.nan))
-            if len(seeds) > 1:
-                # above the marker of their mean
-                axes.plot(
-                    seeds,
-                    np.full(len(seeds), place),
-                    "o",
-                    color=styles[arm].color,
-                    markersize=3.2,
-                    mfc="white",
-                    zorder=3,
-                )
+            if len(seeds) > 1:  # above the marker of their mean
+                places = np.full(len(seeds), place)
+                axes.plot(seeds, places, "o", color=styles[arm].color, markersize=3.2, mfc="white", zorder=3)
         _difference(axes, place, interval, styles[arm], hollow=len(seeds) < statistics.FEWEST_SEEDS)
 
 

@@ -15,14 +15,10 @@ from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
 from gramian.report.differences import difference_words, differences
-from gramian.report.dynamics import Dynamics, Growths
-from gramian.report.html import class_of, definitions, table
-from gramian.report.kappa_section import kappa_section
+from gramian.report.features import FIGURES, LABELS, Dynamics, Growths, Representation
+from gramian.report.html import Section, block, class_of, definitions, pictures, table
 from gramian.report.payload import gain_sentence, payload, script_json
-from gramian.report.protocol import commands, provenance_table, settings_table
-from gramian.report.representation import Representation
-from gramian.report.section import Section
-from gramian.report.small import feature_pictures, pictures, representation_pictures
+from gramian.report.sections import commands, kappa_section, provenance_table, settings_table
 from gramian.report.tables import Table, count_text, interval_text, number, score_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.manifest import Planned
@@ -30,6 +26,12 @@ from gramian.study.store import Study
 
 MOST_MISSING = 500
 """Unfinished cells that the page lists; the others are in ``scores.csv``."""
+REPRESENTATION = {
+    "sparsity": "active features of a state, activity of a feature, sparsity by threshold",
+    "correlation": "correlation of the features, ordered by clustering",
+    "spectrum": "spectrum of the features' covariance",
+}
+"""Figures of ``gramian analyze`` and what they show, in the order of the page without scripts."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Page:
             *((section.name, escape(section.heading), section.html) for section in self.before),
             ("summary", "In short", self._summary()),
             ("curves", "Learning curves", self._curves()),
-            ("all-games", "All games", "" if self.figures else _ALL_GAMES),
+            ("all-games", "All games", "" if self.figures else block("all-games")),
             ("overall", "Median and IQM", self._overall()),
             ("control", f"Beyond {escape(self.analysis.control)}", self.control),
             ("equal-norm", "At equal feature norm", self.equal_norm),
@@ -81,18 +83,22 @@ class Page:
             for name, heading, body in there
         )
         style = (files("gramian.report") / "page.css").read_text(encoding="utf-8") + self._arm_colors()
-        return _FRAME.format(
+        published = block("published") if self._published else ""
+        toolbar = "" if self.figures else block("toolbar", boxes=published) + "\n"
+        page = block(
+            "frame",
             title=escape(self.title),
             style=style,
             theme="" if self.figures else _THEME,
             subtitle=escape(self._subtitle()),
             links=links,
-            toolbar="" if self.figures else _TOOLBAR.format(boxes=_PUBLISHED_BOXES if self._published else ""),
+            toolbar=toolbar,
             bodies=bodies,
-            footer=_SMALL if self.figures else _NO_SCRIPT,
+            footer=_SMALL if self.figures else block("no-script").lstrip(),
             scripts="" if self.figures else self._scripts(),
             version=escape(gramian.__version__),
         )
+        return page.lstrip() + "\n"
 
     def _scripts(self) -> str:
         """The numbers of the figures, plotly, and what draws them."""
@@ -186,16 +192,7 @@ class Page:
         )
         paper = '<th scope="col">paper</th>' if self._published else ""
         baseline = escape(self.analysis.options.baseline)
-        return f"""
-<p class="quiet small">{band}</p>
-<div class="bar"><label for="game">Game</label> <select id="game" data-game>{options}</select>
-<button type="button" id="previous">← Previous</button><button type="button" id="next">Next →</button></div>
-<div id="game-figure" class="figure tall" role="img"></div>
-<div class="scroll" tabindex="0" role="region" aria-label="Scores of the chosen game"><table><thead><tr>
-<th scope="col">arm</th><th scope="col">final score</th><th scope="col">finished</th>
-<th scope="col">AUC gain over {baseline}</th><th scope="col">final − {baseline}, same seeds</th>
-{paper}</tr></thead><tbody id="game-rows" aria-live="polite"></tbody></table></div>
-{self._ranges()}"""
+        return block("curves", band=band, options=options, baseline=baseline, paper=paper, ranges=self._ranges())
 
     def _ranges(self) -> str:
         said = about_ranges(self.analysis.final)
@@ -217,17 +214,7 @@ class Page:
                 "profiles": "performance profiles: share of runs whose final score is above τ",
             }
             return pictures(self.figures, shown) + self._improvement()
-        return f"""
-<p class="quiet small">Over {games}; a run's curve is normalised by the {self.analysis.options.human} human scores.</p>
-<div class="bar"><label for="aggregate">Show</label> <select id="aggregate">
-<option value="median">median over games</option><option value="iqm">interquartile mean of all runs</option></select>
-</div>
-<div id="aggregate-figure" class="figure" role="img" aria-label="Median and IQM over training; final values in the
-first table"></div>
-<h3>Performance profile</h3>
-<p class="quiet small">Share of runs whose final score is above τ: a curve that lies higher is better.</p>
-<div id="profile-figure" class="figure" role="img" aria-label="Performance profiles"></div>
-{self._improvement()}"""
+        return block("overall", games=games, human=self.analysis.options.human, improvement=self._improvement())
 
     def _improvement(self) -> str:
         """The comparison of two arms that rliable has: any run with any other, whatever their seeds."""
@@ -255,12 +242,13 @@ first table"></div>
             shown = pictures(self.figures, {"auc-gain": f"AUC gain = {_GAIN}; hatched: losses"})
             return f"{shown}<ul>{said}</ul>{self._ranges()}"
         options = "".join(f'<option value="{at}">{escape(arm)}</option>' for at, arm in arms)
-        return f"""
-<p class="quiet small">AUC gain = {_GAIN}. Hatched: losses. A bar that the axis cuts carries ›.</p>
-<div class="bar"><label for="gain-arm">Arm</label> <select id="gain-arm">{options}</select></div>
-<p id="gain-count" aria-live="polite">{escape(gain_sentence(analysis, arms[0][1]))}</p>
-<div id="gain-figure" class="figure" role="img" aria-label="AUC gain of every game"></div>
-{self._ranges()}"""
+        return block(
+            "gains",
+            gain=_GAIN,
+            options=options,
+            sentence=escape(gain_sentence(analysis, arms[0][1])),
+            ranges=self._ranges(),
+        )
 
     def _scores(self) -> str:
         table = self.table
@@ -289,34 +277,18 @@ first table"></div>
             cells = [f"<td>{_two_lines(text)}</td>" for text in own]
             cells += [f'<td class="theirs">{escape(text)}</td>' for text in theirs]
             foot += f'<tr class="summary"><th scope="row">{escape(name)}</th>{empty}{"".join(cells)}</tr>'
-        return f"""
-<p class="quiet small">{escape(table.caption)}
-Underlined: the best arm of this study. {sorting}The same numbers are in <code>scores.csv</code>,
-<code>table.md</code> and <code>table.tex</code>.</p>
-<div class="scroll sticky" tabindex="0" role="region" aria-label="Scores of all games"><table>
-<thead><tr>{head}</tr></thead><tbody>{body}</tbody><tfoot>{foot}</tfoot></table></div>"""
+        return block("scores", caption=escape(table.caption), sorting=sorting, head=head, body=body, foot=foot)
 
     def _features(self) -> str:
         if not self.dynamics:
             return ""
         if self.figures:
             said = f"Raw (uncentred) features whatever the arm; mean over seeds, band: {_BAND}."
-            return f'<p class="quiet small">{said}</p>{feature_pictures(self.figures, list(self.dynamics))}'
-        growth = f"""
-<h3>Growth of the head's gradient</h3>
-<p class="quiet small">log‖g‖ = log‖φ‖ + log|δ| + rest, the rest being how much the samples agree. Growth: mean over the
-last tenth of training less that over the first tenth, mean over seeds with its {CONFIDENCE:.0%} interval; the numbers
-are shares of the gradient's growth, where it grew by more than its standard error.</p>
-<div id="growth-figure" class="figure" role="img" aria-label="Growth of the head's gradient and its parts"></div>"""
-        return f"""
-<p class="quiet small">What the last hidden layer looked like, raw (uncentred) whatever the arm; mean over seeds, band:
-{_BAND_OR_RANGE}. The first six panels are those of the paper's figure. "Held out" is measured on states of a random
-player that nothing is learned from.</p>
-<div class="bar"><label for="features-game">Game</label> <select id="features-game" data-game>{self._game_options()}
-</select></div>
-<p id="features-none" hidden>The runs of this game have no metrics.</p>
-<div id="features-figure" class="figure" role="img" aria-label="Feature dynamics of the chosen game"></div>
-{growth if self.growths else ""}"""
+            return f'<p class="quiet small">{said}</p>{_feature_pictures(self.figures, list(self.dynamics))}'
+        growth = block("growth", confidence=f"{CONFIDENCE:.0%}")
+        return block(
+            "features", band=_BAND_OR_RANGE, options=self._game_options(), growth=growth if self.growths else ""
+        )
 
     def _representation(self) -> str:
         if self.representation is None:
@@ -325,25 +297,16 @@ player that nothing is learned from.</p>
         left_out = f" Diverged, and in no mean: {escape(', '.join(diverged))}." if diverged else ""
         if self.figures:
             said = "Features of the trained agents on states that they come by in play; mean over seeds, band: "
-            drawn = representation_pictures(self.figures, list(self.representation.arms))
+            drawn = "".join(
+                pictures(
+                    self.figures / "representation",
+                    {f"{name}-{game.replace('/', '-')}": f"{reference.title(game)}: {caption}"},
+                )
+                for game in self.representation.arms
+                for name, caption in REPRESENTATION.items()
+            )
             return f'<p class="quiet small">{said}{_BAND}.{left_out}</p>{drawn}'
-        return f"""
-<p class="quiet small">Features of the trained agents on states that they come by in play, as <code>gramian
-analyze</code> has measured them; mean over seeds, band: {_BAND_OR_RANGE}.{left_out}</p>
-<div class="bar"><label for="representation-game">Game</label> <select id="representation-game" data-game>
-{self._game_options()}</select></div>
-<p id="representation-none" hidden>The runs of this game have not been analyzed.</p>
-<div id="representation-body">
-<h3>Sparsity and spectrum</h3>
-<div id="representation-figure" class="figure" role="img" aria-label="Active features, sparsity and spectrum; the
-numbers are in the table below"></div>
-<h3>Correlation of the features</h3>
-<p class="quiet small">Of each arm's first seed, features ordered by clustering; a cell is the mean of a block of
-features. Features that do not vary are left out.</p>
-<div id="correlation-figure" class="figure" role="img" aria-label="Correlations of the features"></div>
-<h3>Measures</h3>
-<div class="scroll" tabindex="0" role="region" aria-label="Measures of the features"><table><thead>
-<tr id="measure-heads"></tr></thead><tbody id="measure-rows"></tbody></table></div></div>"""
+        return block("representation", band=_BAND_OR_RANGE, left_out=left_out, options=self._game_options())
 
     def _run(self) -> str:
         analysis, runs = self.analysis, self.study.runs
@@ -396,42 +359,20 @@ features. Features that do not vary are left out.</p>
         analysis, options = self.analysis, self.analysis.options
         episodes = (
             "mean return of the last 100 training episodes that had ended by frame t, whole games with unclipped "
+            "rewards; before the first one it is that episode's return"
         )
-        episodes += "rewards; before the first one it is that episode's return"
         points = "the last point of the imported table by frame t"
         curve = analysis.by_kind_of_rows(episodes, points, f"{episodes}; of imported curves {points}")
-        random = "random scores from the same table; of games that it lacks, from the runs' own random prefill"
-        facts = [
-            ("learning curve", f"R(t): {curve}"),
-            ("final score", f"R at the end of training: {analysis.score_words}"),
-            ("AUC", "(1/T) ∫ R(t) dt from 0 to T, the frames of a run"),
-            ("AUC gain", f"{_GAIN}, each AUC a mean over seeds"),
-            ("human-normalised", f"(score − random) / (human − random), table {options.human}; {random}"),
-            ("median, mean", "over games, of the mean over runs"),
-            ("IQM", "mean of the middle half of all runs of all games"),
-            ("optimality gap", "1 − mean of min(score, 1): what is missing to the human score"),
-            (
-                "P(improvement)",
-                "probability that a run of the arm beats one of the baseline, whatever their seeds; a mean over games",
-            ),
-            ("pairs won", "share of pairs of the same seed that the arm wins, ties a half; a mean over the games"),
-            ("p", "two-sided sign test over games, ties left out; games are no random sample: read it as a yardstick"),
-            (
-                "intervals",
-                f"{CONFIDENCE:.0%}, percentile bootstrap over seeds, stratified by game, {options.replicates:,} "
-                f"replicates (500 for curves), seed {options.seed}; AUC gains draw seeds for both arms together where "
-                "both have the same; differences in final score have Student's, by pairs of the same game and seed",
-            ),
-            ("diverged runs", "count as random play from there on"),
-            ("unfinished runs", "are in the curves as far as they have come, and in no score"),
-            (
-                "the paper",
-                "Mavrin, Graves & Chan 2019: final scores of its table, 3 seeds; read as 20M frames",
-            ),
-            ("Dopamine", "public training curves of DQN with Adam and MSE, 5 runs (github.com/google/dopamine)"),
-            ("human scores", "atari-57: Wang et al. 2016; nature: Mnih et al. 2015"),
-        ]  # fmt: skip
-        return definitions(facts)
+        return block(
+            "method",
+            curve=curve,
+            score=analysis.score_words,
+            gain=_GAIN,
+            table=options.human,
+            confidence=f"{CONFIDENCE:.0%}",
+            replicates=f"{options.replicates:,}",
+            seed=str(options.seed),
+        ).strip()
 
 
 def _verdict(analysis: Analysis, arm: str, comparison: Comparison) -> str:
@@ -453,6 +394,13 @@ def _won(comparison: Comparison, baseline: str) -> str:
     share, low, high = (100.0 * float(end) for end in comparison.paired_improvement)
     ends = "" if _nan(low) else f" [{low:.0f}, {high:.0f}]"
     return f"it wins {share:.0f} %{ends} of {counted(comparison.pairs, 'pair')} of the same game and seed"
+
+
+def _feature_pictures(folder: Path, games: list[str]) -> str:
+    """The metrics of the features during training: by games where there are figures of them, else by metrics."""
+    by_game = {f"features-{game.replace('/', '-')}": f"{reference.title(game)}: features in training" for game in games}
+    by_metric = {name.replace("_", "-").replace(".", "-"): LABELS[name] for name in FIGURES}
+    return pictures(folder, by_game) or pictures(folder, by_metric)
 
 
 def _p(value: float, games: int) -> str:
@@ -485,39 +433,8 @@ _PUBLISHED_LINES = (
     "Open markers at the right: the paper's final scores. Thin line: Dopamine's public DQN (Adam, MSE; sticky actions, "
     "other ε), mean and range of 5 runs."
 )
-_PUBLISHED_BOXES = """
-<label><input type="checkbox" data-overlay="paper"> paper</label>
-<label><input type="checkbox" data-overlay="dopamine"> Dopamine</label>"""
 _GAIN = "(AUC of the arm − AUC of the baseline) / |AUC of the baseline − random score|"
 
-_ALL_GAMES = """
-<p class="quiet small">A panel shows frames from left to right; its own range of returns stands below it. Choose one to
-see it large.</p><div id="panels" class="panels"></div>"""
 
-_FRAME = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none';
-script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:">
-<meta name="generator" content="gramian {version}">
-<title>{title}</title><link rel="icon" href="data:,"><style>
-{style}</style></head><body>
-<a class="skip" href="#summary">Skip to the results</a>
-<header><div class="bar"><h1>{title}</h1>{theme}</div>
-<p class="quiet">{subtitle}</p>
-<nav aria-label="Sections"><ul>{links}</ul></nav></header>
-{toolbar}<main>{bodies}</main>
-<footer><p>Made by gramian {version} from the files of the runs. {footer}</p></footer>
-{scripts}</body></html>
-"""
 _THEME = '<button type="button" id="theme">Dark</button>'
-_TOOLBAR = """
-<div class="toolbar" role="region" aria-label="What the figures show"><div class="bar">
-<fieldset class="arms" id="arms"><legend>Arms</legend></fieldset>
-<span><button type="button" id="all">All</button> <button type="button" id="none">None</button></span>
-<fieldset><legend>Overlays</legend>
-<label><input type="checkbox" data-overlay="bands"> intervals</label>
-<label><input type="checkbox" data-overlay="seeds"> single seeds</label>{boxes}</fieldset></div></div>
-"""
-_NO_SCRIPT = """Figures: folder <code>figures</code>. <noscript>The figures of this page need JavaScript; the folder has
-them as PNG and SVG.</noscript>"""
 _SMALL = "This is the page's small form, with pictures for figures; without <code>--small</code> they can be explored."

@@ -11,9 +11,8 @@ from gramian.core.arms import Style, arm_styles, kind_of
 from gramian.core.statistics import Array, Interval
 from gramian.report import reference
 from gramian.report.analysis import Analysis
-from gramian.report.dynamics import LABELS, POINTS, Dynamics, Growths
+from gramian.report.features import LABELS, POINTS, Dynamics, Growths, Heat, Representation
 from gramian.report.figures import gain_limit
-from gramian.report.representation import Heat, Representation
 from gramian.report.sweep import Penalty, Sweep
 from gramian.report.tables import ends_text
 from gramian.representation.dynamics import GROWTH

@@ -37,13 +37,13 @@ class Scores:
     final, auc
         Of each finished run ``[S, G]``, by arm.
     curves
-        Of all runs ``[S, G, K]``, by arm, the unfinished ones as far as they have come.
+        Of all runs ``[S, G, K]``, by arm, as far as they have come.
     table
         One row for each run.
     random_from_prefill
         Games whose random score was measured from the runs themselves.
     not_numbers
-        Episodes whose return is no finite number; they are left out.
+        Episodes that are left out, as their return is not finite.
     unscored, short
         Names of finished runs without a score, and of those with fewer episodes than a score is the mean of.
     """

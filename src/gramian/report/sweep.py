@@ -111,16 +111,7 @@ def find_sweep(
 ) -> Sweep | None:
     """Score every κ of every penalty that has a grid; None where none has.
 
-    The scores are those of `gramian.study.rule`, with a bootstrap interval over seeds.
-
-    Parameters
-    ----------
-    study, tables, arms
-        The runs, their scores and the arms in order.
-    baseline
-        Arm that is scored beside them.
-    replicates, generator
-        Of the bootstrap.
+    The scores are those of `gramian.study.rule`, with a bootstrap interval over seeds; the baseline is scored beside.
     """
     kappas = {
         arm: float(kappa)
@@ -140,23 +131,12 @@ def find_sweep(
     def interval(scores: Array) -> Interval:
         return statistics.bootstrap(statistics.mean_score, scores, generator, replicates=replicates)
 
-    penalties = [
-        Penalty(
-            name,
-            [
-                Setting(
-                    arm,
-                    kappas[arm],
-                    interval(finals[arm]),
-                    interval(aucs[arm]),
-                    int(np.isfinite(finals[arm]).sum()),
-                    norms.get(arm, math.nan),
-                )
-                for arm in own
-            ],
-        )
-        for name, own in grids.items()
-    ]
+    def setting(arm: str) -> Setting:
+        finished = int(np.isfinite(finals[arm]).sum())
+        scores = interval(finals[arm]), interval(aucs[arm])
+        return Setting(arm, kappas[arm], *scores, finished, norms.get(arm, math.nan))
+
+    penalties = [Penalty(name, [setting(arm) for arm in own]) for name, own in grids.items()]
     first = next((penalty for penalty in penalties if kind_of(penalty.name) == "gram"), penalties[0])
     reference = first.chosen if first.chosen.norm > 0 else None
     return Sweep(
