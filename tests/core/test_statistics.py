@@ -109,11 +109,8 @@ def test_human_normalised_is_zero_for_random_play_and_one_for_the_human():
     assert statistics.human_normalised([3.0, 9.0], random=3.0, human=9.0).tolist() == [0.0, 1.0]
 
 
-def test_final_score_is_the_mean_of_the_last_hundred_episodes():
+def test_final_score_is_the_mean_of_the_last_hundred_episodes_or_missing():
     assert statistics.final_score(np.arange(1000.0)) == np.arange(900.0, 1000.0).mean()
-
-
-def test_final_score_of_a_run_without_episodes_is_missing():
     assert np.isnan(statistics.final_score([]))
 
 
@@ -140,12 +137,9 @@ def test_learning_curve_ends_at_the_final_score():
     assert curve[-1] == pytest.approx(statistics.final_score(returns))
 
 
-def test_area_under_a_line_is_its_mean():
+def test_area_under_a_line_is_its_mean_wherever_the_grid_begins():
     grid = np.linspace(0, 20e6, 201)
     assert statistics.area_under_curve(3.0 * grid / 20e6 + 1.0, grid) == pytest.approx(2.5)
-
-
-def test_area_of_a_constant_is_the_constant_wherever_the_grid_begins():
     assert statistics.area_under_curve([7.0, 7.0], [5.0, 10.0]) == 7.0
 
 

@@ -7,7 +7,8 @@ from gramian.core import statistics
 from gramian.core.arms import order_arms
 from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
-from gramian.report.reference import dopamine_curve, paper_table, title
+from gramian.report.cautions import MOST_OF_A_RANGE, about_ranges
+from gramian.report.reference import dopamine_curve, paper_table, random_and_human, title
 from gramian.report.tables import markdown, score_table, score_text
 from gramian.study.manifest import Planned
 from gramian.study.store import import_csv
@@ -342,3 +343,41 @@ def test_a_comparison_without_games_has_no_count():
     cells = two_arms(seeds=1)
     found = score_table(analyse(study(cells, state=dict.fromkeys(cells, "running")), FAST))
     assert {text for _, own, _ in found.summary for text in own} == {"", "–"}
+
+
+@pytest.mark.parametrize("seeds", [2, 3, 4])
+def test_the_interval_of_a_game_is_the_range_of_its_seeds_up_to_three(seeds):
+    scores = np.arange(float(seeds))[:, None]
+    found = statistics.bootstrap(statistics.mean_over_runs, scores, np.random.default_rng(0))
+    is_range = (float(np.squeeze(found.low)), float(np.squeeze(found.high))) == (0, seeds - 1)
+    assert is_range == (seeds <= MOST_OF_A_RANGE)
+
+
+@pytest.mark.parametrize(("seeds", "said"), [(1, ""), (2, "Range of 2 seeds: "), (3, "Range of 3 seeds: "), (4, "")])
+def test_ranges_are_marked_beside_the_tables(seeds, said):
+    assert about_ranges({"dqn": np.ones((seeds, 2)), "gram": np.full((seeds, 2), np.nan)}).startswith(said)
+    assert bool(about_ranges({"dqn": np.ones((seeds, 2))})) == bool(said)
+
+
+def column(name: str) -> np.ndarray:
+    return paper_table()[name].to_numpy()
+
+
+def normalised(name: str, table: str) -> np.ndarray:
+    random, human = np.array([random_and_human(game, table) for game in paper_table()["game"]]).T
+    return statistics.human_normalised(column(name), random, human)[None]
+
+
+def test_the_paper_counts_its_own_wins_ties_and_losses():
+    dqn, decor, gram = (column(f"paper_{arm}") for arm in ("dqn", "decor", "gram"))
+    counts = [statistics.count_games(*pair) for pair in ((gram, dqn), (decor, dqn), (gram, decor))]
+    assert counts == [(39, 0, 10), (39, 1, 9), (23, 0, 26)]
+
+
+@pytest.mark.parametrize(("name", "median"), [("paper_dqn", 0.443), ("paper_decor", 0.643), ("paper_gram", 0.636)])
+def test_median_human_normalised_scores_with_the_atari_57_humans(name, median):
+    assert statistics.median_score(normalised(name, "atari-57")) == pytest.approx(median, abs=5e-4)
+
+
+def test_the_nature_table_gives_other_medians():
+    assert statistics.median_score(normalised("paper_dqn", "nature")) != pytest.approx(0.443, abs=5e-3)

@@ -53,8 +53,8 @@ def test_the_two_nearest_controls_are_taken():
     assert place == Between("norm:1.0", "norm:0.1", pytest.approx(0.5))
 
 
-@pytest.mark.parametrize(("own", "nearest"), [(0.96, "norm"), (9.4, "dqn")])
-def test_norms_that_are_nearly_equal_count_as_equal(own, nearest):
+@pytest.mark.parametrize(("own", "nearest"), [(0.96, "norm"), (9.4, "dqn"), (1.0, "norm")])
+def test_norms_that_are_equal_or_nearly_are_those_of_one_control(own, nearest):
     norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(own)}
     scores = {"dqn": column(7.0), "norm": column(2.0), "gram": column(5.0)}
     apart, places = interpolated(scores, norms, "gram", ["dqn", "norm"])
@@ -62,20 +62,14 @@ def test_norms_that_are_nearly_equal_count_as_equal(own, nearest):
     assert apart.item() == 5.0 - scores[nearest].item()
 
 
-@pytest.mark.parametrize("own", [0.5, 0.94, 9.6, 10.0])
-def test_beyond_the_outermost_controls_nothing_is_said(own):
-    norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(own)}
+@pytest.mark.parametrize(
+    ("own", "smallest"), [(0.5, 1.0), (0.94, 1.0), (9.6, 1.0), (10.0, 1.0), pytest.param(3.0, 0.0, id="all zero")]
+)
+def test_beyond_the_outermost_controls_nothing_is_said(own, smallest):
+    norms = {"dqn": column(9.0), "norm": column(smallest), "gram": column(own)}
     apart, places = interpolated({arm: column(1.0) for arm in norms}, norms, "gram", ["dqn", "norm"])
     assert places == [None]
     assert np.isnan(apart).all()
-
-
-def test_an_arm_with_the_norm_of_a_control_is_compared_with_that_one():
-    norms = {"dqn": column(9.0), "norm": column(1.0), "gram": column(1.0)}
-    apart, places = interpolated(
-        {"dqn": column(7.0), "norm": column(2.0), "gram": column(5.0)}, norms, "gram", ["dqn", "norm"]
-    )
-    assert (apart.item(), places) == (3.0, [Between("norm", "norm", 0.0)])
 
 
 def test_a_game_has_one_mixture_by_the_geometric_mean_of_its_seeds():
@@ -84,11 +78,6 @@ def test_a_game_has_one_mixture_by_the_geometric_mean_of_its_seeds():
     apart, places = interpolated(scores, norms, "gram", ["dqn", "norm"])
     assert places == [Between("norm", "dqn", pytest.approx(0.5))]
     np.testing.assert_allclose(apart, column(-2.0, -4.0))
-
-
-def test_features_that_are_all_zero_have_no_place():
-    norms = {"dqn": column(9.0), "norm": column(0.0), "gram": column(3.0)}
-    assert interpolated({arm: column(1.0) for arm in norms}, norms, "gram", ["dqn", "norm"])[1] == [None]
 
 
 def of_features(cells):

@@ -132,19 +132,8 @@ def test_the_report_has_a_table_a_figure_and_a_section(kappa_report):
     table = pl.read_csv(kappa_report / "kappa.csv")
     assert table.height == 12 + 1
     assert table.filter("chosen").height == 3
+    assert ((table["score_low"] <= table["score"]) & (table["score"] <= table["score_high"])).all()
+    without = table.row(by_predicate=pl.col("penalty") == "dqn", named=True)
+    assert (without["kappa"], without["chosen"]) == (None, False)
     assert (kappa_report / "figures" / "kappa.svg").exists()
     assert 'id="kappa"' in (kappa_report / "index.html").read_text()
-
-
-def test_an_interval_covers_its_estimate(kappa_report):
-    table = pl.read_csv(kappa_report / "kappa.csv")
-    assert (table["score_low"] <= table["score"]).all()
-    assert (table["score"] <= table["score_high"]).all()
-
-
-def test_kappa_csv_has_the_score_of_the_arm_without_a_penalty(kappa_report):
-    table = pl.read_csv(kappa_report / "kappa.csv").filter(penalty="dqn")
-    assert table.height == 1
-    assert table["kappa"].to_list() == [None]
-    assert table["score"].item() is not None
-    assert not table["chosen"].item()

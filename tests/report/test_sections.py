@@ -1,9 +1,12 @@
-"""The arm that the others are compared with besides the baseline."""
+"""Sections of the page: the control, and what was run."""
 
 import re
+import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from benchmarks.synthetic_study import write_study
@@ -13,7 +16,9 @@ from gramian.core.errors import UserError
 from gramian.report import Options, build
 from gramian.report.analysis import analyse
 from gramian.report.differences import differences
-from gramian.report.sections import control_section
+from gramian.report.page import Page
+from gramian.report.sections import commands, control_section, provenance_table
+from gramian.report.tables import score_table
 from tests.report.studies import study
 
 FAST = 100
@@ -44,21 +49,18 @@ def section_of(page):
     return re.search(r'<section id="control".*?</section>', page, re.DOTALL)
 
 
-def test_the_norm_penalty_at_equal_norm_is_the_control_where_a_study_has_it():
-    assert analyse(scored(SCORES), Options(replicates=FAST)).control == CONTROL
-
-
-def test_a_study_without_one_has_no_control():
-    scores = {"dqn": SCORES["dqn"], "gram": SCORES["gram"]}
-    assert analyse(scored(scores), Options(replicates=FAST)).control == ""
-
-
-def test_the_baseline_is_no_control_of_its_own():
-    assert analyse(scored(SCORES), Options(replicates=FAST, baseline=CONTROL)).control == ""
-
-
-def test_another_arm_can_be_the_control():
-    assert analyse(scored(SCORES), Options(replicates=FAST, control="gram")).control == "gram"
+@pytest.mark.parametrize(
+    ("arms", "options", "control"),
+    [
+        (list(SCORES), {}, CONTROL),
+        (["dqn", "gram"], {}, ""),
+        (list(SCORES), {"baseline": CONTROL}, ""),
+        (list(SCORES), {"control": "gram"}, "gram"),
+    ],
+)
+def test_the_control_is_the_norm_penalty_at_equal_norm_or_the_arm_that_is_named(arms, options, control):
+    found = analyse(scored({arm: SCORES[arm] for arm in arms}), Options(replicates=FAST, **options))
+    assert found.control == control
 
 
 def test_the_baseline_cannot_be_named_as_the_control():
@@ -127,3 +129,51 @@ def test_a_study_whose_runs_have_not_finished_says_so():
     one = study({cell: [1.0] for cell in running}, state=running)
     analysis = analyse(one, Options(replicates=FAST))
     assert "No game yet with finished runs" in control_section(analysis, Path("nowhere"))
+
+
+COMMANDS = [["__main__.py", "study", "run", "mine.toml", "--seeds", str(seed)] for seed in range(9)]
+
+
+@pytest.fixture(scope="module")
+def noted():
+    """Nine runs, each of a command of its own; the first was resumed by another one."""
+    found = study({("pong", "dqn", seed): [1.0, 2.0] for seed in range(9)})
+    names = found.runs["run"].to_list()
+    records = {
+        run: [{"command": command, "git": {"commit": f"{at:040x}"}}]
+        for at, (run, command) in enumerate(zip(names, COMMANDS, strict=True))
+    }
+    records[names[0]].append({"command": ["gramian", "study", "run", "my study.toml"]})
+    return replace(found, provenance=records)
+
+
+def test_the_page_has_every_command_as_it_can_be_typed(noted):
+    analysis = analyse(noted, Options(replicates=100))
+    page = Page("nine", noted, analysis, {}, score_table(analysis)).html()
+    section = page[page.index('<section id="run"') :].split("</section>")[0]
+    assert "<summary>10 commands</summary>" in section
+    for seed in range(9):
+        assert f"<td>gramian study run mine.toml --seeds {seed}</td><td>1</td>" in section
+    assert "__main__" not in section
+    assert not re.search(r"and \d+ more", section)
+
+
+def test_a_command_with_blanks_is_quoted(noted):
+    texts = [text for text, _ in commands(noted)]
+    assert ["gramian", "study", "run", "my study.toml"] in map(shlex.split, texts)
+
+
+def test_a_command_counts_a_run_once_however_often_it_was_resumed(noted):
+    resumed = {run: records * 3 for run, records in noted.provenance.items()}
+    assert commands(replace(noted, provenance=resumed)) == commands(noted)
+
+
+def test_every_commit_is_named(noted):
+    (commits,) = (text for name, text in provenance_table(noted) if name == "commit")
+    assert commits.count("(1 run)") == 9
+
+
+@pytest.mark.parametrize("records", [[], None, {}, 3, ["?"], [{"command": "gramian"}], [{"command": []}]])
+def test_a_note_without_a_command_has_none(records):
+    empty = pl.DataFrame()
+    assert commands(replace(study({("pong", "dqn", 0): [1.0]}), metrics=empty, provenance={"a": records})) == []

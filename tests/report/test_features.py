@@ -50,13 +50,10 @@ def test_no_more_than_sixty_points_are_kept():
     assert len(dynamics(one, {"pong": 1000.0})["pong"]["feature_norm"]["dqn"].x) == 60
 
 
-def test_runs_without_metrics_have_no_dynamics():
-    assert dynamics(Study(pl.DataFrame(), pl.DataFrame(), pl.DataFrame()), {}) == {}
-
-
-def test_a_run_that_went_on_beyond_the_horizon_falls_into_the_last_bin():
+def test_a_run_that_went_on_beyond_the_horizon_falls_into_the_last_bin_and_one_without_metrics_into_none():
     one = metrics_study({"a": [(700, 1.0)]})
     assert np.array_equal(dynamics(one, {"pong": 600.0})["pong"]["feature_norm"]["dqn"].x, [600.0])
+    assert dynamics(Study(pl.DataFrame(), pl.DataFrame(), pl.DataFrame()), {}) == {}
 
 
 def test_held_out_measures_stand_behind_those_of_the_batches():
