@@ -172,11 +172,9 @@ def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
     top = 0.65 + 0.17 * math.ceil(len(styles) / legend_columns)
     height = 1.9 * rows + 0.4 + top
     figure = Figure(figsize=(width, height))
-    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    panels = _panels(figure, len(metrics), columns)
     figure.subplots_adjust(0.55 / width, 0.45 / height, 1 - 0.15 / width, 1 - top / height, wspace=0.25, hspace=0.45)
-    for axes in panels[len(metrics) :]:
-        axes.set_axis_off()
-    for axes, metric in zip(panels, metrics, strict=False):
+    for axes, metric in zip(panels, metrics, strict=True):
         by_arm = dynamics[game][metric]
         for number, arm in enumerate(arm for arm in styles if arm in by_arm):
             _metric_line(axes, by_arm[arm], styles[arm], shift=number / len(styles))
@@ -258,9 +256,7 @@ def _differences(analysis: Analysis, found: Differences, together: Mapping[str, 
     columns = min(3 if count <= 6 else 4, count)
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(1.9 * columns + 1.3, rows * (0.2 * len(found.pairs) + 0.9) + 0.4), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
-    for axes in panels[len(games) + bool(together) :]:
-        axes.set_axis_off()
+    panels = _panels(figure, len(games) + bool(together), columns, sharey=True)
     for axes, at in zip(panels, games, strict=False):
         _game_differences(axes, found, at, styles)
         _difference_axes(axes, _game_title(analysis.games[at], found.seeds(at)), list(found.pairs))
@@ -323,9 +319,7 @@ def auc_gains(analysis: Analysis) -> Figure:
     rows = math.ceil(len(comparisons) / columns)
     size = 3.2 * columns + 1.2, rows * max(1.7, 0.17 * games + 1.2)
     figure = Figure(figsize=size, layout="constrained")
-    panels = np.atleast_1d(figure.subplots(rows, columns, sharey=True)).ravel()
-    for axes in panels[len(comparisons) :]:
-        axes.set_axis_off()
+    panels = _panels(figure, len(comparisons), columns, sharey=True)
     first = np.nan_to_num(next(iter(comparisons.values())).gain.estimate, nan=-np.inf)
     order = [int(at) for at in np.argsort(first)]
     limit = gain_limit([comparison.gain for comparison in comparisons.values()])
@@ -339,7 +333,7 @@ def auc_gains(analysis: Analysis) -> Figure:
         axes.set_xlim(-limit, limit)
         axes.axvline(0, color="black", linewidth=0.7)
         for at in np.flatnonzero(np.isnan(estimate)):  # the baseline plays as at random, or there is no run
-            axes.text(0, at, " undefined", va="center", fontsize=6)
+            axes.text(0, float(at), " undefined", va="center", fontsize=6)
         axes.set_title(f"{arm}: won-tied-lost {count_text(comparison.auc)}", loc="left", fontsize=8)
         axes.set_xlabel(f"AUC gain over {analysis.options.baseline} (%)")
         axes.set_yticks(np.arange(games), [reference.title(analysis.games[at]) for at in order])
@@ -377,6 +371,15 @@ def kappa_choice(sweep: Sweep, baseline: str) -> Figure:
         axes.legend(frameon=False, fontsize=7, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3)
     panels[0].set_ylabel(f"score: 0 worst arm, 1 best arm; {counted(len(sweep.games), 'game')}")
     return figure
+
+
+def _panels(figure: Figure, count: int, columns: int, *, sharey: bool = False) -> list[Axes]:
+    """So many panels in rows; what is left of the last row is empty."""
+    rows = max(1, math.ceil(count / columns))
+    panels = np.atleast_1d(figure.subplots(rows, columns, sharey=sharey)).ravel()
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    return list(panels[:count])
 
 
 def _shown_styles(analysis: Analysis) -> dict[str, Style]:
@@ -426,12 +429,9 @@ def _grid(
     top = 0.45 + 0.17 * math.ceil(len(names) / legend_columns)
     height = panel[1] * rows + 0.45 + top
     figure = Figure(figsize=(width, height))  # a layout engine would take a minute for 49 panels
-    panels = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+    panels = _panels(figure, games, columns)
     figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - top / height, wspace=0.3, hspace=0.4)
     for at, axes in enumerate(panels):
-        if at >= games:
-            axes.set_axis_off()
-            continue
         draw(axes, at)
         axes.set_title(_game_title(analysis.games[at], _most_seeds(analysis, at)), fontsize=8)
         _frame_ticks(axes)
