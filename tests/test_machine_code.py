@@ -72,8 +72,7 @@ def test_without_a_folder_to_write_to_kernels_are_compiled_in_silence():
     assert printed("/dev/null/nowhere") == COMPILED
 
 
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-@pytest.mark.parametrize("content", [b"", b"no code"])
+@pytest.mark.parametrize(("kind", "content"), [("nbi", b""), ("nbi", b"no code"), ("nbc", b"no code")])
 def test_damaged_files_are_made_anew(tmp_path, kind, content):
     printed(tmp_path)
     for path in tmp_path.rglob(f"*.{kind}"):
