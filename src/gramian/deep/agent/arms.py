@@ -98,20 +98,14 @@ class Arms:
         return Arms(self.arms[runs], device=self.kappas.device, dtype=self.kappas.dtype)
 
     def penalties(self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None) -> Tensor:
-        """The penalty of each run, not yet multiplied by κ; 0 where κ = 0.
+        """The penalty of each run without κ, ``[P]``; 0 where κ = 0.
 
         Parameters
         ----------
         features
             Raw features of the states, ``[P, n, d]``.
         next_features
-            Gives the online network's features of the next states ``[G, n, d]`` for a group of ``dr3`` runs; called
-            for such a group alone.
-
-        Returns
-        -------
-        Tensor
-            ``[P]``.
+            Gives a group of ``dr3`` runs the online network's features of the next states, ``[G, n, d]``.
         """
         penalties = features.new_zeros(features.shape[0])
         for group in self.groups:
@@ -128,15 +122,7 @@ class Arms:
         The sum that stands in for a penalty is ⟨φ, g⟩ with g the penalty's gradient at φ in closed form, taken as a
         constant: its gradient is g, and its value means nothing. (``dr3`` stands for itself.)
 
-        Parameters
-        ----------
-        features, next_features
-            As for `penalties`.
-
-        Returns
-        -------
-        tuple of Tensor
-            The penalties and the sums, each ``[P]``; neither is multiplied by κ.
+        The arguments are those of `penalties`; penalties and sums are ``[P]`` each, without κ.
 
         Examples
         --------

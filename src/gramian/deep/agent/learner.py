@@ -128,7 +128,7 @@ class Learner:
     seeds, arms
         One for each run.
     action_counts
-        How many actions each run has, at most ``spec.actions``; all of them where it is not given.
+        How many actions each run has, at most ``spec.actions``, the default.
 
     Examples
     --------
@@ -241,17 +241,13 @@ class Learner:
         Parameters
         ----------
         observations
-            ``[P, E, *observation_shape]``.
+            ``[P, E, *observation_shape]``, of ``runs``.
         epsilon
             One for all runs, or ``[P]``.
         agent_step
-            Counter of the steps of this stream, an int or an int64 scalar on the device.
-        stream
-            Which random numbers to use.
+            Counter of the steps of this ``stream``, an int or an int64 scalar on the device.
         weights
-            Parameters ``[P, N]`` to act with; those of the online networks where they are not given.
-        runs
-            The runs that ``observations`` are of; P is their number then, in everything but the weights.
+            Parameters ``[P, N]`` of all runs to act with; by default those of the online networks.
 
         Returns
         -------

@@ -1,10 +1,9 @@
 """Replay memory of a population: one frame for a step, observations rebuilt when they are sampled.
 
-Every environment has a ring of *slots*. A slot holds one frame and what was done on seeing it; the newest slot holds
-the frame that waits for its action. Two more facts make the rebuilding right: a slot's *age* (the number of steps
-since the game began, as far as it matters), which says how many of the slots before it belong to its stack, and for
-an episode that ran out of time a slot of its own for the last frame, from which a learner bootstraps and no
-transition starts.
+Every environment has a ring of *slots*. A slot holds one frame and the action taken on seeing it; the newest slot holds
+the frame that waits for its action. A slot's *age* (steps since the game began, at most the stack's length) says how
+many of the slots before it belong to its stack. An episode that ran out of time has a slot of its own for the last
+frame, from which a learner bootstraps and no transition starts.
 
 Transitions are numbered 0, 1, 2, … and, as all environments step together, the k-th call of :meth:`Replay.add` makes
 transition k of every environment. ``starts`` maps a transition to its slot. A transition can be sampled once its n
@@ -43,8 +42,7 @@ class _Layout(NamedTuple):
 
 def _layout(capacity: int, environments: int, stack: int) -> _Layout:
     kept = ceil(capacity / environments)
-    # Final frames take slots too. There is room for one in 512 steps; where there are more, the oldest transitions are
-    # given up a little earlier.
+    # Final frames take slots too, one in 512 steps; with more of them the oldest transitions are dropped earlier.
     reach = kept + kept // 512 + 8
     # The frames before the oldest transition are needed for its stack, and there may be a final frame before each.
     return _Layout(kept, kept + stack, reach + 2 * stack + 2, reach)

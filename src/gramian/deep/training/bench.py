@@ -31,15 +31,14 @@ class Speed:
     emulator_steps_per_second: float
     """Of the same environments alone, with random actions."""
     start_seconds: dict[str, float]
-    """From the start of the process to the end of the first update, the prefill apart: ``before``, imports and whatever
-    else the process did; ``environments``, their processes begun; ``learner``, with the GPU's start, the replay and the
-    first frames, for which these processes are waited for; ``actors``, the first step; and ``update``. The last three
-    have what they compile and record. Empty where a process cannot tell when it began."""
+    """From the start of the process to the end of the first update, without the prefill: ``before`` (imports),
+    ``environments`` (their processes begun), ``learner`` (with the GPU's start, the replay and the first frames),
+    ``actors`` (the first step) and ``update``; the last three include compiling. Empty where the system does not tell
+    when a process began."""
     microseconds: dict[str, float]
     """Of the host in each piece of a step; ``other`` is the rest of the loop."""
     device_microseconds: dict[str, float]
-    """Of the GPU for each piece of work, alone; empty on a CPU. Of a part ``look`` is ``observe`` and ``act`` in one,
-    as they are launched unless actors wait for the learner; these two stand beside it."""
+    """Of the GPU for each piece of work, alone; empty on a CPU. ``look`` is ``observe`` and ``act`` in one launch."""
 
 
 def measure(
@@ -55,10 +54,9 @@ def measure(
 ) -> Speed:
     """Train a population for some seconds and look at the clock.
 
-    The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The
-    processes that play Atari, and whoever waits for them, stay awake for ``patience_s``, by default as they do in
-    training. The environments alone come last, so that the first update finds as little done before it as in
-    ``gramian train``.
+    The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The processes
+    that play Atari spin-wait for ``patience_s``, by default as in training. The environments alone come last, so that
+    the time to the first update is that of ``gramian train``.
 
     Examples
     --------

@@ -31,9 +31,9 @@ NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "ca
 FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
 PATIENCE_S = 0.002
-"""How long Atari's processes, and a trainer beside a GPU that waits for them, stay awake where each has a core."""
+"""Longest spin-wait of Atari's processes, and of a trainer that waits for them, beside a GPU where each has a core."""
 PATIENCE = "GRAMIAN_PATIENCE_US"
-"""Environment variable with that time in microseconds, wherever it is set."""
+"""Environment variable that sets this time, in microseconds."""
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,18 @@ def make_environments(
 
 
 def plays_itself(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> bool:
-    """Whether Atari is played by the process that learns: beside a GPU, one game, where there is one core for both.
+    """Whether Atari is played by the process that learns: beside a GPU, one game, one core for both.
 
-    That process has little to do while the emulator plays, and the emulator nothing while actions are chosen. So two
-    processes would take turns on the core, and wait for each other longer than they work at the same time. Where the
-    environment variable `PATIENCE` says how long processes stay awake, there are processes.
+    Two processes would take turns on the core. With the environment variable `PATIENCE` there are two all the same.
     """
     alone = len(config.runs) * config.settings.envs_per_run == 1
     return _beside_gpu(config, device) and alone and (threads or cores()) == 1 and not os.environ.get(PATIENCE)
 
 
 def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float:
-    """How long Atari's processes, and whoever waits for them, stay awake, in seconds; 0 is to sleep at once.
+    """Longest spin-wait of Atari's processes and of the process that waits for them, in seconds; 0 is to sleep at once.
 
-    They do beside a GPU, where there is a core for each of them. On a CPU the cores have other work to do. The
-    environment variable `PATIENCE` says otherwise for both.
+    They spin beside a GPU where each has a core. On a CPU the learner needs the cores. `PATIENCE` overrides both.
 
     Raises
     ------

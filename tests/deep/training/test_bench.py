@@ -97,11 +97,6 @@ def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monke
         bench_command._placed(large, gpu, "cuda")
 
 
-def test_bench_says_where_the_replay_lies(capsys):
-    assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu", "--replay-device", "cpu"]) == 0
-    assert "on cpu (eager), replay on cpu, " in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("arguments", "said", "patience_s"),
     [([], ", replay on cpu, ", 0.0), (["--patience-us", "2000"], "2,000 µs", 0.002)],
@@ -127,16 +122,13 @@ def test_bench_says_when_the_process_that_learns_plays_too(monkeypatch, capsys):
         assert (", emulator in the learner's process, " in capsys.readouterr().out) is said
 
 
-def test_nothing_is_said_to_be_compiled_where_nothing_is(capsys):
-    assert main(["bench", "cartpole", "--seconds", "0.1", "--device", "cpu"]) == 0
-    assert "gramian: first updates\n" in capsys.readouterr().err
-
-
 def test_more_environments_than_the_usual_prefill_has_steps_are_measured(capsys):
     asked = ["cartpole", "--seconds", "0.1", "--device", "cpu", "--preset", "smoke", "--envs-per-run", "1100"]
     assert load_preset("smoke").prefill_agent_steps < 1100
     assert main(["bench", *asked]) == 0
-    assert "1,100 environments a run" in capsys.readouterr().out
+    said = capsys.readouterr()
+    assert "1,100 environments a run" in said.out
+    assert "gramian: first updates\n" in said.err  # nothing is compiled
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs Linux's /proc")
@@ -203,17 +195,14 @@ def test_a_wait_for_the_learner_is_no_part_of_the_draw_in_which_it_happens(monke
     assert {name: value for name, value in spent.items() if value} == {"draw": 3.0, "synchronize": 200.0}
 
 
-@pytest.mark.parametrize(("count", "words"), [(1, "1 environment a run"), (2, "2 environments a run")])
-def test_one_environment_is_no_plural(capsys, count, words):
-    asked = ["cartpole", "--seconds", "0.1", "--device", "cpu", "--envs-per-run", str(count)]
-    assert main(["bench", *asked]) == 0
-    assert words in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(("game", "asked", "words"), [
-    ("pong", "", "(eager), replay"), ("pong", "sequential", "(eager, sequential), replay"),
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["pong"], "(eager), replay"),
+    (["pong", "--sequential", "True"], "(eager, sequential), replay"),
+    (["cartpole", "--replay-device", "cpu"], "on cpu (eager), replay on cpu, "),
+    (["cartpole", "--envs-per-run", "1"], "1 environment a run"),
+    (["cartpole", "--envs-per-run", "2"], "2 environments a run"),
 ])  # fmt: skip
-def test_what_is_asked_for_is_measured_and_named_where_it_is_possible(monkeypatch, capsys, game, asked, words):
+def test_what_is_asked_for_is_measured_and_named(monkeypatch, capsys, arguments, words):
     measured = []
 
     def measure(config, *_arguments, **_named):
@@ -221,9 +210,9 @@ def test_what_is_asked_for_is_measured_and_named_where_it_is_possible(monkeypatc
         return bench.Speed(1.0, 1.0, {}, {"act": 1.0}, {})
 
     monkeypatch.setattr(bench_command, "measure", measure)
-    assert main(["bench", game, "--device", "cpu", *([f"--{asked}", "True"] if asked else [])]) == 0
+    assert main(["bench", *arguments, "--device", "cpu"]) == 0
     assert words in capsys.readouterr().out
-    assert measured[0].sequential == (asked == "sequential")
+    assert measured[0].sequential == ("--sequential" in arguments)
 
 
 def test_what_the_actors_take_to_be_compiled_is_no_part_of_the_prefill(monkeypatch):
