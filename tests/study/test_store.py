@@ -57,27 +57,13 @@ def test_an_arm_is_read_as_the_command_line_writes_it(tmp_path, arm, kind, kappa
     assert (row["kind"], row["kappa"], row["centered"]) == (kind, kappa, centered)
 
 
-def test_arms_agree_with_those_of_the_learner(tmp_path):
-    arms = pytest.importorskip("gramian.deep.agent.arms")
-    for at, text in enumerate(["dqn", "gram:1.0", "cross:0.5:uncentered", "dr3:0.1", "l2:2.0", "norm:1.5"]):
-        arm = arms.parse_arm(text, 1.0)
-        make_run(tmp_path / str(at), arm=str(arm))
-        row = read_study(tmp_path / str(at)).runs.row(0, named=True)
-        assert (row["kind"], row["kappa"], row["centered"]) == (arm.kind, arm.kappa, arm.centered)
-
-
-def test_a_learning_rate_of_its_own_makes_an_arm_of_its_own(tmp_path):
-    make_run(tmp_path / "a")
-    make_run(tmp_path / "b", extra="learning_rate = 0.001\n")
-    assert read_study(tmp_path).runs["arm"].to_list() == ["gram:10.24", "gram:10.24 lr 0.001"]
-
-
 def test_a_label_is_what_an_arm_is_called_and_its_kappa_is_kept(tmp_path):
     make_run(tmp_path / "a", game="pong", extra='label = "gram"\n')
     make_run(tmp_path / "b", game="qbert", arm="gram:0.5", extra='label = "gram"\n')
+    make_run(tmp_path / "c", extra="learning_rate = 0.001\n")
     runs = read_study(tmp_path).runs
-    assert runs["arm"].to_list() == ["gram", "gram"]
-    assert runs["kappa"].to_list() == [10.24, 0.5]
+    assert runs["arm"].to_list() == ["gram", "gram", "gram:10.24 lr 0.001"]
+    assert runs["kappa"].to_list() == [10.24, 0.5, 10.24]
 
 
 def test_episodes_carry_their_run_and_the_raw_return(tmp_path):
@@ -129,10 +115,13 @@ def test_a_run_that_has_only_been_configured_is_planned_and_has_no_episodes(tmp_
 
 
 def test_metrics_of_runs_with_different_columns_are_joined(tmp_path):
+    make_run(tmp_path / "none")
     for name, text in {"a": "frames,q\n10,0.5\n", "b": "frames,q,extra\n10,nan,2\n"}.items():
         run = make_run(tmp_path / name, seed=ord(name))
-        (run / "metrics.csv").write_text(text)
+        for log in ("metrics.csv", "representation.csv"):
+            (run / log).write_text(text)
     metrics = read_study(tmp_path).metrics
+    assert read_study(tmp_path).held_out.equals(metrics)
     assert metrics.columns == ["run", "game", "arm", "seed", "frames", "q", "extra"]
     assert metrics["extra"].to_list() == [None, 2.0]
     assert metrics["q"][0] == 0.5
@@ -184,9 +173,6 @@ def test_what_cannot_be_read_is_said_in_one_line(tmp_path, make, message):
     with pytest.raises(UserError, match=message) as raised:
         read_study(tmp_path)
     assert "\n" not in str(raised.value)
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(UserError, match=r"there is no folder '.*nowhere'"):
         read_study(tmp_path / "nowhere")
 
@@ -201,11 +187,6 @@ def test_an_imported_table_reads_back_as_the_same_study(tmp_path):
     assert read.episodes.equals(imported.episodes)
     assert read.runs.drop("folder").equals(imported.runs.drop("folder"))
     assert read.runs.schema == pl.Schema(RUN_SCHEMA)
-
-
-def test_columns_of_an_import_may_come_in_any_order_among_others(tmp_path):
-    path = write_table(tmp_path, "return,note,seed,game,arm,frames\n1.5,hello,3,Pong,mine,1e6\n")
-    assert import_csv(path).episodes.rows() == [("pong-mine-s3", "pong", "mine", 3, 1_000_000, 1.5)]
 
 
 def test_the_spellings_of_a_game_are_one_game(tmp_path):
@@ -234,33 +215,9 @@ def test_two_spellings_of_the_game_of_a_run_are_a_clash(tmp_path, rows):
         import_csv(path, rows=rows)
 
 
-def test_a_seed_may_be_written_with_a_point(tmp_path):
-    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,10.0,10,1\n")
-    assert import_csv(path).runs["seed"].to_list() == [10]
-
-
 def test_names_of_the_package_are_those_of_its_games():
     for name, game in GAMES.items():
         assert game_name(name) == game_name(game.title) == name
-
-
-def test_rows_of_an_import_are_sorted_by_frames(tmp_path):
-    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,20,2\na,g,0,10,1\n")
-    assert import_csv(path).episodes["return"].to_list() == [1.0, 2.0]
-
-
-def test_points_are_scored_one_by_one_and_episodes_by_the_hundred(tmp_path):
-    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,20,2\n")
-    assert import_csv(path).runs["window"].to_list() == [100]
-    write_import(path, tmp_path / "study", rows="points")
-    assert read_study(tmp_path / "study").runs["window"].to_list() == [1]
-
-
-def test_an_imported_run_that_ends_early_did_not_finish(tmp_path):
-    path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,1000,2\na,g,1,500,1\n")
-    runs = import_csv(path).runs.sort("seed")
-    assert runs["state"].to_list() == ["done", "interrupted"]
-    assert runs["reason"].to_list() == ["", "ends at 500 of 1000 frames"]
 
 
 @pytest.mark.parametrize(
@@ -296,11 +253,6 @@ def test_an_import_that_is_no_such_table_is_refused(tmp_path, text, message):
         import_csv(write_table(tmp_path, text))
 
 
-def test_an_import_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"cannot read .*none\.csv.: no such file"):
-        import_csv(tmp_path / "none.csv")
-
-
 def test_a_second_import_does_not_overwrite_the_first(tmp_path):
     path = write_table(tmp_path, "arm,game,seed,frames,return\na,g,0,10,1\n")
     write_import(path, tmp_path / "study")
@@ -313,10 +265,6 @@ def test_hostile_names_of_an_import_make_no_paths(tmp_path):
     write_import(path, tmp_path / "study")
     assert sorted(p.name for p in (tmp_path / "study").iterdir()) == ["imported.csv", "imported.json"]
     assert read_study(tmp_path / "study").runs["game"].to_list() == ["<script>alert(1)</script>"]
-
-
-def test_a_folder_without_a_plan_has_nothing_planned(tmp_path):
-    assert read_planned(tmp_path).cells == {}
 
 
 def test_planned_cells_carry_the_reason_of_their_populations_failure(tmp_path):
@@ -409,16 +357,25 @@ def test_two_points_of_a_curve_at_one_frame_are_refused_with_their_lines(tmp_pat
     assert import_csv(path).episodes.height == 3
 
 
-def test_held_out_measures_are_read_where_there_are_any(tmp_path):
-    for name in ("a", "b"):
-        folder = tmp_path / name
-        folder.mkdir()
-        (folder / "config.toml").write_text(f'game = "pong"\narm = "dqn"\nseed = {ord(name)}\npreset = "author"\n')
-    (tmp_path / "a" / "representation.csv").write_text("frames,effective_rank\n100,2.5\n")
-    assert read_study(tmp_path).held_out.select("run", "effective_rank").rows() == [("a", 2.5)]
-
-
 def test_hidden_folders_below_the_given_one_are_not_read(tmp_path):
     make_run(tmp_path / ".all" / "seen")
     make_run(tmp_path / ".all" / ".trash" / "unseen")
     assert read_study(tmp_path / ".all").runs["run"].to_list() == ["seen"]
+
+
+def test_rows_of_an_import_are_episodes_or_points_by_frames_and_a_short_run_did_not_finish(tmp_path):
+    rows = "2,hello,10.0,Pong,a,1e6\n1,,10.0,Pong,a,10\n3,,1,Pong,a,5e5\n"
+    path = write_table(tmp_path, "return,note,seed,game,arm,frames\n" + rows)
+    study = import_csv(path)
+    assert study.episodes.filter(seed=10).select("game", "frames", "return").rows() == [
+        ("pong", 10, 1.0),
+        ("pong", 1_000_000, 2.0),
+    ]
+    assert study.runs.sort("seed").select("state", "reason", "window").rows() == [
+        ("interrupted", "ends at 500000 of 1000000 frames", 100),
+        ("done", "", 100),
+    ]
+    write_import(path, tmp_path / "study", rows="points")
+    assert read_study(tmp_path / "study").runs["window"].to_list() == [1, 1]
+    with pytest.raises(UserError, match=r"cannot read .*none\.csv.: no such file"):
+        import_csv(tmp_path / "none.csv")
