@@ -23,7 +23,7 @@ from gramian.study.status import (
 )
 from gramian.study.worker import perform, record_failure
 from tests.deep.sessions import fingerprint
-from tests.deep.test_session import stop_at
+from tests.deep.training.test_session import stop_at
 from tests.study.studies import assert_every_cell_done_exactly_once, events, fingerprints, planned
 
 
