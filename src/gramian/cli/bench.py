@@ -87,7 +87,7 @@ def bench_command(options: BenchOptions) -> int:
         waits = ", emulator in the learner's process"
     else:
         patience_s = patience(config, options.cores, device) if patience_s is None else patience_s
-        waits = f", awake for {1e6 * patience_s:,.0f} µs" if patience_s else ""
+        waits = f", spinning for {1e6 * patience_s:,.0f} µs" if patience_s else ""
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     order = ", sequential" if settings.sequential else ""
     print(

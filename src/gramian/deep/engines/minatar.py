@@ -22,7 +22,7 @@ from gramian.deep.replay import Replay
 
 
 class MinAtarEngine(PlainEngine):
-    """A `PlainEngine` whose runs act and learn by kernels; with the penalty ``dr3`` a run learns without."""
+    """A `PlainEngine` whose runs act and learn by kernels; a penalty without a kernel learns by the plain update."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class MinAtarEngine(PlainEngine):
         threads: int = 0,
     ) -> None:
         super().__init__(learner, replay, stack, batch_size, parts, threads)
-        has_kernel = [arm.kind != "dr3" or arm.kappa == 0 for arm in learner.objective.arms.arms]
+        has_kernel = [arm.kind in penalties.KINDS or arm.kappa == 0 for arm in learner.objective.arms.arms]
         self._updates = {run: RunUpdate(learner, run) for run, there in enumerate(has_kernel) if there}
         self._actors = networks(learner, self._acting)
         self._pictures = stack.observations.numpy()
