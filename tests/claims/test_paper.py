@@ -97,10 +97,10 @@ CONTRASTS = "linear/mountain_car_contrasts.csv"
             (-100, -120, -80),
             (-30, -70, 10),
             "confounded",
-            "by this number the two are not told apart",
+            "no difference from the control detected",
         ),
         ((-100, -120, -80), (30, 10, 50), "confounded", "on the other side of 0: the control shows more of it"),
-        ((-100, -220, 20), (-30, -50, -10), "undecided", "and the interval reaches to both sides"),
+        ((-100, -220, 20), (-30, -50, -10), "undecided", "and the interval contains both outcomes"),
         ((100, 80, 120), (-30, -50, -10), "not reproduced", "the claim is that it is below 0"),
     ],
 )

@@ -35,7 +35,7 @@ def test_an_effect_is_undecided_where_its_interval_lies_only_in_part_on_the_pape
     for direction, expected in (("rises", rises), ("falls", falls)):
         found = effect("gain", interval(low, high), direction).judge(TABLES)
         assert found.verdict == expected
-        assert found.reason.endswith("the interval reaches to both sides") == (expected == "undecided")
+        assert found.reason.endswith("the interval contains both outcomes") == (expected == "undecided")
 
 
 def test_an_undecided_effect_is_not_confounded_whatever_the_control_has():

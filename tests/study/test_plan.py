@@ -110,7 +110,7 @@ def test_a_folder_without_study_and_a_damaged_plan_are_named(tmp_path):
         read_plan(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../../../x", "/tmp/x", "..", "", "a\0b", 3])
+@pytest.mark.parametrize("name", ["../../../x", "/x", "..", "", "a\0b", 3])
 def test_a_population_of_a_name_that_no_file_can_have_is_never_trained(tmp_path, name):
     planned(tmp_path / "study")
     plan = json.loads((tmp_path / "study" / PLAN).read_text())

@@ -171,7 +171,7 @@ class Rule:
         null = shown(self.beyond_null)
         where = f", on the other side of {null}: the control shows more of it"
         if beyond.low <= self.beyond_null <= beyond.high:
-            where = f", an interval that reaches to both sides of {null}: by this number the two are not told apart"
+            where = f", an interval that contains {null}: no difference from the control detected"
         return Judgement("confounded", f"{self.label}: {value}; but {self.beyond_label}: {beyond}{where}", numbers)
 
     def preliminary(self, tables: Tables) -> Numbers:
@@ -213,7 +213,7 @@ def effect(
         if _beyond(number, null, direction):
             return "reproduced", ""
         if number.low < null if direction == "falls" else number.high > null:
-            return "undecided", ", and the interval reaches to both sides"
+            return "undecided", ", and the interval contains both outcomes"
         return "not reproduced", ""
 
     claim = f"; the claim is that it is {'below' if direction == 'falls' else 'above'} {shown(null)}"

@@ -1,4 +1,4 @@
-"""How a study stands: which process works on a population, what came of it, and how far its runs are.
+"""How a study stands: the process that works on each population, its outcome, and the progress of its runs.
 
 ``populations/<id>.lock`` is held with ``flock``: the kernel releases it when its holder dies. On a network file system
 that needs NFS 4, or a mount with ``flock`` (Lustre). ``populations/<id>.attempts.jsonl`` gets a line when a process

@@ -45,7 +45,7 @@ class Players:
         return self._stack.push(torch.from_numpy(self._frames)[None], torch.from_numpy(begun)[None])[0], begun
 
     def step(self, actions: NDArray[np.int64]) -> tuple[Outcome, NDArray[np.int64]]:
-        """Do an action in each slot; give what came of it, and the slots whose games ended or ran out of time."""
+        """Take an action in each slot; returns the outcome, and the slots whose games ended or ran out of time."""
         self._emulator.send(actions)
         outcome = self._emulator.recv()
         self._frames[:] = outcome.frames
