@@ -44,7 +44,9 @@ def distance_to_the_learner(kind: str, share: float, updates: int) -> float:
     for number in range(1, updates + 1):
         batch = batch_of(spec, number)
         learner.update(batch)
-        dqn_gram.update(online, target, optimizer, dqn_gram.Batch(*(field[0] for field in batch)), share * kappa)
+        dqn_gram.update(
+            online, target, optimizer, dqn_gram.Batch(*(field[0] for field in batch.tensors)), share * kappa
+        )
         if number % config.target_period_updates == 0:
             target.load_state_dict(online.state_dict())
     learned = [view for name, view in learner.state_dict().items() if name.startswith("online.")]

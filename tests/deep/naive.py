@@ -6,8 +6,6 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from gramian.deep.agent.batch import Batch
-
 ATARI = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]
 CONVOLUTIONS = {"nature": ATARI, "dopamine": ATARI, "minatar": [(16, 3, 1)], "mlp": []}
 
@@ -161,4 +159,4 @@ class NaiveRun:
 
 def own_part(batch, run):
     """The transitions of one run, without the population axis."""
-    return Batch(*(field[run] for field in batch))
+    return batch.map(lambda field: field[run])

@@ -46,7 +46,7 @@ def batch_of(spec, seeds, number=0, size=6, actions=None, scale=1.0, device="cpu
     """The batches of several runs; [P, B, ...]."""
     counts = actions or [spec.actions] * len(seeds)
     runs = [run_batch(spec, seed, number, size, count, scale) for seed, count in zip(seeds, counts, strict=True)]
-    return Batch(*(torch.stack(field).to(device) for field in zip(*runs, strict=True)))
+    return Batch(*(torch.stack(field).to(device) for field in zip(*(run.tensors for run in runs), strict=True)))
 
 
 def alone_and_among_others(spec, config, arms, updates, size):

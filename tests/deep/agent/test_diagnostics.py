@@ -113,9 +113,9 @@ def test_diagnosing_changes_nothing():
     seeds = list(range(len(EVERY_ARM)))
     for number in range(5):
         batch = batch_of(spec, seeds, number)
-        before = [tensor.clone() for tensor in batch]
+        before = [tensor.clone() for tensor in batch.tensors]
         learners[0].diagnose(batch)
-        assert all(torch.equal(a, b) for a, b in zip(batch, before, strict=True))
+        assert all(torch.equal(a, b) for a, b in zip(batch.tensors, before, strict=True))
         for learner in learners:
             learner.update(batch)
     assert all(torch.equal(a, b) for a, b in zip(*(learner.state for learner in learners), strict=True))

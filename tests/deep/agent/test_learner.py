@@ -101,6 +101,26 @@ def test_the_target_of_a_terminal_transition_is_its_reward(double_q):
     assert (targets[~terminal] != batch.rewards.double()[~terminal]).all()
 
 
+def test_importance_weights_scale_the_loss_of_each_sample():
+    learner = learner_of([Arm("dqn"), Arm("gram", 0.5)])
+    batch = batch_of(MLP, [0, 1])
+    weights = torch.rand(2, 6, dtype=torch.float64)
+    objective, (online, target, *_) = learner.objective, learner.state
+    targets = objective.targets(learner.layout.views(online), learner.layout.views(target), batch)
+    plain, ones, weighted = (
+        objective.gradients(learner.layout, online, targets, batch._replace(weights=weights))
+        for weights in (None, torch.ones_like(weights), weights)
+    )
+    assert all(torch.equal(a, b) for a, b in zip((plain[0], plain[1].total), (ones[0], ones[1].total), strict=True))
+    assert torch.equal(weighted[1].samples, plain[1].samples)
+    torch.testing.assert_close(weighted[1].components["td"], (weights * plain[1].samples).mean(1))
+    one_sample = torch.eye(6, dtype=torch.float64)[2].expand(2, 6)
+    gradient, _ = objective.gradients(learner.layout, online, targets, batch._replace(weights=one_sample))
+    alone = batch.map(lambda field: field[:1, 2:3])
+    expected, _ = objective.select(slice(0, 1)).gradients(learner.layout, online[:1], targets[:1, 2:3], alone)
+    torch.testing.assert_close(gradient[0], expected[0] / 6)
+
+
 def test_targets_by_hand_for_several_steps_and_double_q():
     spec = NetworkSpec("mlp", (1,), actions=2, features_dim=1)
     batch = batch_of(spec, [0])._replace(rewards=torch.full((1, 6), 3.0), discounts=torch.full((1, 6), 0.5))

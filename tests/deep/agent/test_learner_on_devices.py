@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from gramian.deep.agent.arms import Arm
-from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
@@ -95,7 +94,7 @@ def test_neither_update_nor_acting_nor_diagnosing_waits_for_the_device(kind):
 def test_a_captured_graph_of_the_update_gives_the_numbers_of_plain_updates():
     plain, captured = every_arm("minatar", "cuda"), every_arm("minatar", "cuda")
     data = batches("minatar", 6, "cuda")
-    inputs = Batch(*(field.clone() for field in data[0]))
+    inputs = data[0].map(torch.clone)
     step = partial(update, captured.objective, captured.adam, captured.layout, captured.state)
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
@@ -108,7 +107,7 @@ def test_a_captured_graph_of_the_update_gives_the_numbers_of_plain_updates():
     for batch in data:
         expected = update(plain.objective, plain.adam, plain.layout, plain.state, batch)
     for batch in data[3:]:
-        for field, value in zip(inputs, batch, strict=True):
+        for field, value in zip(inputs.tensors, batch.tensors, strict=True):
             field.copy_(value)
         graph.replay()
     torch.testing.assert_close(losses.total, expected.total, rtol=1e-9, atol=1e-9)

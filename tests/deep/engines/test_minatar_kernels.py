@@ -37,8 +37,9 @@ class ByKernels(Learner):
     def update_block(self, number, batch):
         self.runs[number].learn(batch, self.updates + 1)
         td, penalty = torch.from_numpy(self.runs[number].losses.copy()).unsqueeze(1)
+        samples = torch.full_like(batch.rewards[:1], torch.nan)  # which the kernels do not tell
         penalty *= self.objective.arms.kappas[number]
-        return Losses(td + penalty, {"td": td, "penalty": penalty})
+        return Losses(td + penalty, {"td": td, "penalty": penalty}, samples)
 
 
 def pair(spec, config, arms, counts=None):

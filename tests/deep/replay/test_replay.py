@@ -93,7 +93,7 @@ def test_on_numpy_a_replay_draws_what_it_draws_on_torch(data):
         plain, fast = (
             twin.sample(seeds, counter, 16, out=place) for twin, place in zip(twins, (None, out), strict=True)
         )
-        assert all(torch.equal(one, other) for one, other in zip(plain, fast, strict=True))
+        assert all(torch.equal(one, other) for one, other in zip(plain.tensors, fast.tensors, strict=True))
     assert all(torch.equal(one, other) for one, other in zip(*(twin.bounds() for twin in twins), strict=True))
     for name, saved in twins[0].state().items():
         assert torch.equal(saved, twins[1].state()[name])
@@ -123,7 +123,7 @@ def test_threads_gather_the_batch_that_one_does():
         one, many = (
             replay.sample(seeds, counter, 32, out=place) for replay, place in zip(replays, places, strict=True)
         )
-        assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, many, strict=True))
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(one.tensors, many.tensors, strict=True))
     assert replays[1]._helpers.pieces == 5 * 2 * pieces
 
 
@@ -185,7 +185,7 @@ def test_sampling_works_inside_a_cuda_graph_while_the_replay_grows(full_cuda_rep
         cuda_step(replay, frames, number % 200)
         counter.fill_(number)
         graph.replay()
-        for mine, expected in zip(captured, replay.sample(seeds, number, 32), strict=True):
+        for mine, expected in zip(captured.tensors, replay.sample(seeds, number, 32).tensors, strict=True):
             assert torch.equal(mine, expected)
 
 
@@ -253,7 +253,7 @@ def test_a_run_samples_the_same_alone_and_in_any_population():
 
     together = batches([0, 1, 2])
     for numbers in ([1], [2, 1]):
-        for part, whole in zip(batches(numbers), together, strict=True):
+        for part, whole in zip(batches(numbers).tensors, together.tensors, strict=True):
             assert torch.equal(part, whole[numbers])
 
 
@@ -296,7 +296,7 @@ def test_a_replay_loaded_from_segments_samples_and_goes_on_as_the_saved_one(case
     assert copy.oldest == replay.oldest
     if replay.ready:
         seeds = torch.arange(replay.shape[0])
-        for mine, theirs in zip(copy.sample(seeds, 1, 8), replay.sample(seeds, 1, 8), strict=True):
+        for mine, theirs in zip(copy.sample(seeds, 1, 8).tensors, replay.sample(seeds, 1, 8).tensors, strict=True):
             assert torch.equal(mine, theirs)
 
 
@@ -329,7 +329,7 @@ def test_a_replay_loaded_without_its_transitions_gives_only_whole_new_ones(case)
             for i in range(int(first[p, e]), int(last[p, e]) + 1):
                 assert i >= len(events)
                 index = torch.full((runs, 1), e), torch.full((runs, 1), i)
-                for mine, theirs in zip(copy.fetch(*index), replay.fetch(*index), strict=True):
+                for mine, theirs in zip(copy.fetch(*index).tensors, replay.fetch(*index).tensors, strict=True):
                     assert torch.equal(mine[p], theirs[p])
 
 

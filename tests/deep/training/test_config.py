@@ -8,6 +8,7 @@ from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.deep.agent.arms import Arm
 from gramian.deep.training.config import (
+    PRIORITIES,
     Config,
     RunSpec,
     Settings,
@@ -26,7 +27,7 @@ def test_a_preset_sets_every_value_and_names_its_source(name):
     values = [line for line in lines if re.match(r"\w+ = ", line)]
     assert all(re.search(r"  ?# \S", line) for line in values)
     set_here = {line.split(" = ")[0] for line in values}
-    assert {field.name for field in fields(Settings)} - {"environment"} <= set_here
+    assert {field.name for field in fields(Settings)} - {"environment", "prioritized", *PRIORITIES} <= set_here
     assert isinstance(load_preset(name), Settings)
 
 
@@ -105,6 +106,7 @@ def test_schedules_at_their_ends(name):
             "prefill_agent_steps is 11; it must be at least 12",
         ),
         ({"replay_capacity": 1}, "replay_capacity is 1; it must be more than 1"),
+        ({"priority_exponent": -0.5}, "priority_exponent is -0.5; it must be a finite number, 0 or more"),
         ({"adam_epsilon": 0.0}, "adam_epsilon is 0.0; it must be more than 0"),
     ],
 )

@@ -1,5 +1,6 @@
 """What the replay hands to the learner."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from torch import Tensor
@@ -22,6 +23,8 @@ class Batch(NamedTuple):
         [P, B] γᵐ, and 0 where the m-th state is terminal.
     next_observations
         [P, B, ...] the state after those m steps.
+    weights
+        [P, B] importance weights w of prioritised replay: the TD loss is mean_n w_n ℓ_n; None where all are 1.
 
     Examples
     --------
@@ -42,3 +45,21 @@ class Batch(NamedTuple):
     rewards: Tensor
     discounts: Tensor
     next_observations: Tensor
+    weights: Tensor | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """The fields that are there."""
+        return tuple(field for field in self if field is not None)
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
+        """The batch of ``function(field)`` for each field that is there.
+
+        Examples
+        --------
+        >>> import torch
+        >>> batch = Batch(*(torch.zeros(3, 8) for _ in range(5)))
+        >>> batch.map(lambda field: field[:1]).rewards.shape
+        torch.Size([1, 8])
+        """
+        return Batch._make(None if field is None else function(field) for field in self)

@@ -283,7 +283,8 @@ class Learner:
         if len(blocks) == 1:
             return blocks[0]
         components = {name: torch.cat([block.components[name] for block in blocks]) for name in blocks[0].components}
-        return Losses(torch.cat([block.total for block in blocks]), components)
+        total, samples = (torch.cat([getattr(block, name) for block in blocks]) for name in ("total", "samples"))
+        return Losses(total, components, samples)
 
     def update_block(self, number: int, batch: Batch) -> Losses:
         """Update the runs of one of the `blocks`, from a batch of all runs; `count_update` must follow the last one.
@@ -291,7 +292,7 @@ class Learner:
         Different blocks may be updated by different threads.
         """
         objective, adam, state = self._parts[number]
-        return update(objective, adam, self.layout, state, Batch(*(field[self.blocks[number]] for field in batch)))
+        return update(objective, adam, self.layout, state, batch.map(lambda field: field[self.blocks[number]]))
 
     def count_update(self) -> None:
         """What follows an update of all runs: count it, and copy the target networks when their period is over."""

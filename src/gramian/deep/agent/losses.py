@@ -1,6 +1,7 @@
 """The loss of DQN and of its penalised arms, for a population.
 
-J_p = mean_n ℓ(Q(s_n, a_n) - y_n) + κ_p · penalty_p(φ(s_1) … φ(s_B)), with ℓ Huber's loss or the square, and the target
+J_p = mean_n w_n ℓ(Q(s_n, a_n) - y_n) + κ_p · penalty_p(φ(s_1) … φ(s_B)), with ℓ Huber's loss or the square, w_n the
+importance weight of a sample, 1 in uniform replay, and the target
 
     y = r + γᵐ · max_a Q⁻(s', a),   or with double Q   y = r + γᵐ · Q⁻(s', argmax_a Q(s', a))
 
@@ -31,6 +32,8 @@ class Losses(NamedTuple):
     """J, ``[P]``: the sum of the components."""
     components: dict[str, Tensor]
     """``td``, the mean TD loss, and ``penalty``, κ times the penalty; each ``[P]``."""
+    samples: Tensor
+    """ℓ_n, the TD loss of each sample without importance weight and without graph, ``[P, B]``."""
 
 
 class Evaluation(NamedTuple):
@@ -104,9 +107,9 @@ class Objective:
 
     def evaluate(self, online: Parameters, targets: Tensor, batch: Batch) -> Evaluation:
         """The losses, differentiable with respect to ``online``, and what they were computed from."""
-        td, values, features = self._see(online, targets, batch)
+        samples, values, features = self._forward(online, targets, batch)
         penalties = self.arms.penalties(features, self._next_features(online, batch))
-        return Evaluation(self._losses(td, penalties), values, features, penalties)
+        return Evaluation(self._losses(batch, samples, penalties), values, features, penalties)
 
     def gradients(self, layout: Layout, online: Tensor, targets: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """The gradient of each run's own loss, ``[P, N]``, and the losses, without graph.
@@ -116,9 +119,10 @@ class Objective:
         """
 
         def total(parameters: Parameters) -> tuple[Tensor, Losses]:
-            td, _, features = self._see(parameters, targets, batch)
+            samples, _, features = self._forward(parameters, targets, batch)
             penalties, sums = self.arms.stand_ins(features, self._next_features(parameters, batch))
-            return (td + self.arms.kappas * sums).sum(), self._losses(td.detach(), penalties)
+            td = _mean(samples, batch.weights)
+            return (td + self.arms.kappas * sums).sum(), self._losses(batch, samples.detach(), penalties)
 
         if torch.compiler.is_compiling():  # which cannot trace the faster eager form below
             gradients, losses = torch.func.grad(total, has_aux=True)(layout.views(online))
@@ -129,12 +133,12 @@ class Objective:
             found = torch.autograd.grad(loss, list(leaves.values()))
         return layout.flatten(dict(zip(leaves, found, strict=True))), losses
 
-    def _see(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The TD losses ``[P]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
+    def _forward(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """The TD losses ℓ_n ``[P, B]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
         output = forward(self.spec, online, batch.observations)
         values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
         loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
-        return loss(values, targets, reduction="none").mean(1), values, output.features
+        return loss(values, targets, reduction="none"), values, output.features
 
     def _next_features(self, online: Parameters, batch: Batch) -> Callable[[Group], Tensor]:
         def next_features(group: Group) -> Tensor:
@@ -143,7 +147,12 @@ class Objective:
 
         return next_features
 
-    def _losses(self, td: Tensor, penalties: Tensor) -> Losses:
-        """The losses from their parts, each ``[P]``; the penalties without κ."""
-        penalty = self.arms.kappas * penalties
-        return Losses(td + penalty, {"td": td, "penalty": penalty})
+    def _losses(self, batch: Batch, samples: Tensor, penalties: Tensor) -> Losses:
+        """The losses from the TD losses of the samples ``[P, B]`` and the penalties without κ ``[P]``."""
+        td, penalty = _mean(samples, batch.weights), self.arms.kappas * penalties
+        return Losses(td + penalty, {"td": td, "penalty": penalty}, samples.detach())
+
+
+def _mean(samples: Tensor, weights: Tensor | None) -> Tensor:
+    """mean_n w_n ℓ_n, ``[P]``."""
+    return samples.mean(1) if weights is None else (weights * samples).mean(1)

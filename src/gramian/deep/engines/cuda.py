@@ -9,7 +9,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, update
 from gramian.deep.engines.engine import Engine, Transition, joined, joined_finals
 from gramian.deep.engines.graphs import compile_whole, record
@@ -52,8 +51,8 @@ class CudaEngine(Engine):
         self._chosen = [torch.zeros(size, dtype=torch.int64, device=device) for size in sizes]
         self._actions = [torch.zeros(size, dtype=torch.int64, pin_memory=True) for size in sizes]
         empty = replay.empty_batch(batch_size)
-        self._drawn_batch = None if replay.in_graphs else Batch(*(tensor.pin_memory() for tensor in empty))
-        self._batch = Batch(*(tensor.to(device) for tensor in empty))
+        self._drawn_batch = None if replay.in_graphs else empty.map(Tensor.pin_memory)
+        self._batch = empty.map(lambda field: field.to(device))
         self._work: dict[str, Callable[[], object]] = {}
         # the parts whose actors have not seen the outcome of their actions: they see it when they act again
         self._unseen: set[int] = set()
@@ -131,7 +130,7 @@ class CudaEngine(Engine):
             # Where several updates are due in one step, the copy of the last batch may still be on its way.
             self._drawn.synchronize()
             self._replay.sample(self._seeds, self.updates, self._batch_size, out=self._drawn_batch)
-            for place, drawn in zip(self._batch, self._drawn_batch, strict=True):
+            for place, drawn in zip(self._batch.tensors, self._drawn_batch.tensors, strict=True):
                 place.copy_(drawn, non_blocking=True)
         else:
             self._actors_queue.wait_event(self._learned)

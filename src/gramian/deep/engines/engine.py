@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.streams import Stream
 from gramian.deep.envs.observations import FrameStack, ObservationSpec
@@ -234,7 +233,7 @@ class Engine(ABC):
         """What the logs record of each run, ``[P]`` each, from a batch that is drawn for this purpose alone."""
         learner, replay = self.learner, self.replay
         batch = replay.sample(self._seeds, learner.updates, self._batch_size, Stream.DIAGNOSE)
-        numbers = learner.diagnose(Batch(*(tensor.to(learner.seeds.device) for tensor in batch)))
+        numbers = learner.diagnose(batch.map(lambda field: field.to(learner.seeds.device)))
         together = torch.stack(list(numbers.values())).double().cpu().numpy()
         return dict(zip(numbers, together, strict=True))
 

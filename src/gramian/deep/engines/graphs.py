@@ -124,7 +124,7 @@ def compare(device: torch.device, updates: int = 10, execution: Execution = "com
         )
         for number in range(updates):
             fresh = random_batch(spec, len(arms), device, number)
-            for place, values in zip(batch, fresh, strict=True):
+            for place, values in zip(batch.tensors, fresh.tensors, strict=True):
                 place.copy_(values)
             eager.update(batch)
             launch()
@@ -148,4 +148,4 @@ def random_batch(spec: NetworkSpec, runs: int, device: torch.device, number: int
         discounts=torch.full(shape, 0.99),
         next_observations=looks[1].to(torch.uint8),
     )
-    return Batch(*(tensor.to(device) for tensor in batch))
+    return batch.map(lambda field: field.to(device))

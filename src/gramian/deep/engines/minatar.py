@@ -79,7 +79,9 @@ class RunUpdate:
 
     def learn(self, batch: Batch, number: int) -> None:
         """The ``number``-th update, on the run's part of a batch of all runs."""
-        observations, actions, rewards, discounts, next_observations = (field.numpy()[self._run] for field in batch)
+        observations, actions, rewards, discounts, next_observations = (
+            field.numpy()[self._run] for field in batch.tensors
+        )
         samples = kernels.Samples(
             np.ascontiguousarray(observations),
             np.ascontiguousarray(actions),

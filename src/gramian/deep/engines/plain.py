@@ -85,7 +85,7 @@ class PlainEngine(Engine):
     def learn(self) -> None:
         """See :meth:`Engine.learn`. With threads it returns before the update is done."""
         device, number = self._learner.seeds.device, self._learner.updates + 1
-        batch = Batch(*(field.to(device) for field in self._batch))
+        batch = self._batch.map(lambda field: field.to(device))
         if self._pool is None:
             self.learn_share(self._shares[0], batch, number)
             self._learner.count_update()

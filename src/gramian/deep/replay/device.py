@@ -93,7 +93,7 @@ class Replay:
     >>> replay.begin(torch.tensor([[[0.5]]]))
     >>> replay.add(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, torch.tensor([[[0.75]]]), no)
     >>> batch = replay.sample(torch.tensor([7]), counter=0, batch_size=1)
-    >>> [x.item() for x in batch]
+    >>> [x.item() for x in batch.tensors]
     [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
 
@@ -322,7 +322,7 @@ class Replay:
         )
         if out is None:
             return batch
-        for place, found in zip(out, batch, strict=True):
+        for place, found in zip(out.tensors, batch.tensors, strict=True):
             place.copy_(found)
         return out
 

@@ -41,7 +41,7 @@ class HostReplay(Replay):
     >>> no = torch.tensor([[False]])
     >>> replay.begin(torch.tensor([[[0.5]]]))
     >>> replay.add(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, torch.tensor([[[0.75]]]), no)
-    >>> [x.item() for x in replay.sample(torch.tensor([7]), counter=0, batch_size=1)]
+    >>> [x.item() for x in replay.sample(torch.tensor([7]), counter=0, batch_size=1).tensors]
     [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
 

@@ -30,6 +30,7 @@ _POSITIVE = (
     "metrics_period_agent_steps",
     "checkpoint_period_agent_steps",
 )
+PRIORITIES = ("priority_exponent", "importance_exponent")
 NetworkChoice = Literal["auto", "nature", "dopamine", "minatar", "mlp"]
 
 
@@ -78,6 +79,12 @@ class Settings:
     """Transitions of an update."""
     replay_capacity: int = 1_000_000
     """Transitions that are kept."""
+    prioritized: bool = False
+    """Sample transitions in proportion to their priority, (TD loss + 1e-10)^priority_exponent."""
+    priority_exponent: float = 0.5
+    """Of the TD loss in a priority; 0.5 is Dopamine's square root."""
+    importance_exponent: float = 0.5
+    """Importance weights are probability^-importance_exponent, divided by the batch's largest."""
     prefill_agent_steps: int = 50_000
     """Random actions before the first update."""
     update_period_agent_steps: int = 4
@@ -121,7 +128,7 @@ class Settings:
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         for name in ("epsilon_initial", "epsilon_final", "gamma"):
             _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
-        for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm"):
+        for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm", *PRIORITIES):
             _require_finite(name, getattr(self, name))
         least, period = self.n_step * self.envs_per_run, self.update_period_agent_steps
         for name, holds, right in (
