@@ -14,28 +14,14 @@ from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from types import ModuleType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from gramian.core.arms import PENALTIES
 from gramian.core.errors import unknown
-from gramian.penalties import (
-    GramTerms,
-    covariance_penalty,
-    decorrelation_penalty,
-    gram_terms,
-    unbiased_gram_penalty,
-)
-
-
-class Penalty(Protocol):
-    """A penalty of `gramian.penalties`."""
-
-    def __call__(self, features: Tensor, *, centered: bool = True) -> Tensor:
-        """Penalty ``[...]`` of features ``[..., n, d]``."""
-        ...
-
+from gramian.penalties import GramTerms, decorrelation_penalty, gram_terms, penalty_function
 
 FROM_TERMS: dict[str, Callable[[GramTerms], Tensor]] = {
     "gram": lambda terms: terms.norm + terms.cross - terms.variance,
@@ -43,13 +29,9 @@ FROM_TERMS: dict[str, Callable[[GramTerms], Tensor]] = {
     "cross": lambda terms: terms.cross,
 }
 """Penalties that come with the terms, which are computed for `Attachment.last` anyway: no second Gram matrix."""
-OTHERS: dict[str, Penalty] = {
-    "covariance": covariance_penalty,
-    "decor": covariance_penalty,
-    "decorrelation": decorrelation_penalty,
-    "gram-unbiased": unbiased_gram_penalty,
-}
-NAMES = (*FROM_TERMS, *OTHERS)
+OTHERS = ("covariance", "decorrelation")
+"""Penalties without an arm of their own: another name of ``decor``, and the cheaper of ``decor`` and ``gram``."""
+NAMES = (*(kind for kind, penalty in PENALTIES.items() if not penalty.next_features), *OTHERS)
 """What ``penalty`` may be called in `attach`."""
 
 Scale = float | Tensor | torch.amp.GradScaler | Callable[[], float | Tensor]
@@ -87,8 +69,8 @@ def attach(
         Coefficient κ ≥ 0 of the penalty beside a loss that is a *mean* over samples; `gramian.kappa` converts a
         published λ. At 0 the host trains as if nothing were attached, bit for bit, and the penalty is only measured.
     penalty
-        ``gram``, ``covariance`` (or ``decor``), ``decorrelation`` (the cheaper of the two), ``gram-unbiased``, or the
-        controls ``norm`` and ``cross``.
+        A name of `gramian.core.arms.PENALTIES` that needs no next states; ``covariance`` is ``decor``, and
+        ``decorrelation`` the cheaper of ``gram`` and ``decor``.
     centered
         Subtract the mean over the samples first.
     inject
@@ -145,7 +127,13 @@ class Attachment:
         self._module: nn.Module | None = module
         self._penalty, self._centered, self._inject = penalty, centered, inject
         self.last: Last | None = None
-        self._least_samples = 4 if centered and penalty == "gram-unbiased" else 2
+        kind = "decor" if penalty in OTHERS else penalty
+        self._least_samples = max(2, PENALTIES[kind].samples[centered])
+        self._function = (
+            partial(decorrelation_penalty, centered=centered)
+            if penalty == "decorrelation"
+            else penalty_function(kind, centered)
+        )
         self._pending: Tensor | None = None
         # κ times a constant scale lives in a tensor, so that a compiled host is not compiled anew when either changes.
         self._weight: Tensor | None = None
@@ -323,7 +311,7 @@ class Attachment:
         with_terms = FROM_TERMS.get(self.penalty)
         with torch.set_grad_enabled(torch.is_grad_enabled() and with_terms is not None):
             terms = gram_terms(features, centered=self.centered)
-        value = with_terms(terms) if with_terms else OTHERS[self.penalty](features, centered=self.centered)
+        value = with_terms(terms) if with_terms else self._function(features)
         self.last = Last(value.detach(), GramTerms(*(term.detach() for term in terms)))
         return value
 

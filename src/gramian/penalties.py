@@ -34,11 +34,14 @@ Source: Mavrin, Graves & Chan (2019), "Efficient decorrelation of features using
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
+
+from gramian.core.arms import PENALTIES
 
 Convention = Literal["author", "algorithm2", "equation3", "decov", "vicreg"]
 """How a publication weighs its penalty; see `kappa`."""
@@ -176,6 +179,40 @@ def gram_terms(features: Tensor, *, centered: bool = True) -> GramTerms:
         cross = without_diagonal(gram).square().sum((-2, -1))
         variance = x.square().mean(-2).square().sum(-1)
         return GramTerms(_returned(norm, features), _returned(cross, features), _returned(variance, features))
+
+
+def norm_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
+    """Σ_n ‖x_n‖⁴/n², the `norm` of `gram_terms`: it shrinks the features and decorrelates nothing; O(nd)."""
+    with _full_precision(features):
+        squares = prepared(features, centered).square().sum(-1) / features.shape[-2]
+        return _returned(squares.square().sum(-1), features)
+
+
+def cross_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
+    """Σ_{n≠m} (x_n·x_m)²/n², the `cross` of `gram_terms`: it makes samples orthogonal to each other."""
+    return gram_terms(features, centered=centered).cross
+
+
+def l2_penalty(features: Tensor) -> Tensor:
+    """mean_n ‖φ_n‖²."""
+    return _returned(floating(_checked(features)).square().sum(-1).mean(-1), features)
+
+
+def dr3_penalty(features: Tensor, next_features: Tensor) -> Tensor:
+    """mean_n φ(s_n)·φ(s'_n), both with gradient (DR3; Kumar et al. 2022)."""
+    return _returned((floating(_checked(features)) * floating(_checked(next_features))).sum(-1).mean(-1), features)
+
+
+def penalty_function(kind: str, centered: bool = True) -> Callable[..., Tensor]:
+    """The function of a penalty by its name in `gramian.core.arms.PENALTIES`, centred or not where it can be.
+
+    Examples
+    --------
+    >>> penalty_function("gram")(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    tensor(8.)
+    """
+    function: Callable[..., Tensor] = globals()[PENALTIES[kind].function]
+    return partial(function, centered=centered) if PENALTIES[kind].centrable else function
 
 
 def kappa(lam: float, n: int, convention: Convention, *, d: int | None = None) -> float:

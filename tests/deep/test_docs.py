@@ -12,7 +12,7 @@ from gramian.cli import COMMANDS
 from gramian.cli.evaluate import EVALUATION_COLUMNS, EvaluateOptions
 from gramian.cli.study import RunsOptions
 from gramian.cli.train import TrainOptions
-from gramian.core.arms import Kind
+from gramian.core.arms import KINDS
 from gramian.deep.training.logs import EPISODE_COLUMNS, METRIC_COLUMNS, REPRESENTATION_COLUMNS, TIMING_COLUMNS, State
 
 PAGE = (Path(__file__).parents[2] / "docs" / "deep.md").read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_every_column_of_a_file_is_explained(heading, columns):
 
 
 def test_every_arm_and_every_state_is_named():
-    assert first_cells("To see everything work") == list(get_args(Kind))
+    assert first_cells("To see everything work") == list(KINDS)
     assert all(f"`{state}`" in PAGE for state in get_args(State))
 
 

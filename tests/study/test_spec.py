@@ -21,6 +21,12 @@ def test_an_arm_expands_to_its_kappas_and_centrings():
     assert [str(arm) for arm in spec.arms] == ["gram:0.1", "gram:1.0", "gram:0.1:uncentered", "gram:1.0:uncentered"]
 
 
+def test_a_combination_is_one_arm_of_a_factorial_design():
+    arms = "".join(f'[[arms]]\nkind = "{kind}"\n' for kind in ("none", "gram:0.1", "norm:0.2", "norm:0.2+gram:0.1"))
+    spec = parsed(tiny(arms=arms))
+    assert [str(arm) for arm in spec.arms] == ["dqn", "gram:0.1", "norm:0.2", "gram:0.1+norm:0.2"]
+
+
 def test_an_arm_may_have_a_label_and_games_of_its_own():
     arms = '[[arms]]\nkind = "dqn"\n' + "".join(
         f'[[arms]]\nkind = "gram"\nkappa = {kappa}\nlabel = "gram"\ngames = ["{game}"]\n'
@@ -108,6 +114,11 @@ def test_a_preset_of_your_own_is_seen_from_the_studys_file(tmp_path):
             "centered in entry 3 of arms in study 'x' is 'no'; it must be of type bool or a list of bool, at least one",
         ),
         ('"gram"', '"l2"\ncentered = false', "arm 'l2' has no centring; leave 'centered' away in study 'x'"),
+        (
+            '"gram"',
+            '"gram+l2:2"\nkappa = 1',
+            "arm 'gram+l2:2' in study 'x' is a combination; write its κs and centring in its kind",
+        ),
         ('"gram"', '"decor"', "arm 'decor:0.01' stands twice in study 'x'; name it once"),
         ('"dqn"', '"dqn"\nkappa = 1', "arm 'dqn' has no penalty, so its kappa cannot be 1.0; choose 'gram'"),
         ('"Tiny"', "Tiny", "study 'x' is not valid TOML: Invalid value (at line 1, column 9)"),

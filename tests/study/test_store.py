@@ -48,6 +48,7 @@ def test_a_run_folder_becomes_one_row(tmp_path):
         ("decor:10.24", "decor", 10.24, True),
         ("gram-unbiased:0.1:uncentered", "gram-unbiased", 0.1, False),
         ("l2:3.0", "l2", 3.0, False),
+        ("gram:0.08+norm:0.2", "gram+norm", None, None),
         ("theirs: best", "theirs: best", None, None),
     ],
 )

@@ -1,7 +1,7 @@
-"""Arms by name: plain DQN or a penalty with its coefficient κ, and how figures and tables show them.
+"""Arms by name: the plain agent or penalties with their coefficients κ, and how figures and tables show them.
 
-The text of an arm is ``KIND[:KAPPA][:uncentered]``. An arm has a colour, a line style, a marker and a hatch, so that no
-figure needs its colours to be read; it has the same ones in every figure.
+The text of an arm is ``KIND[:KAPPA][:uncentered]``, or several of them joined by ``+``. An arm has a colour, a line
+style, a marker and a hatch, so that no figure needs its colours to be read; it has the same ones in every figure.
 """
 
 import math
@@ -10,31 +10,58 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal, get_args
+from typing import NamedTuple
 
 from gramian.core.errors import UserError, unknown
 
-Kind = Literal["dqn", "decor", "gram", "gram-unbiased", "norm", "cross", "l2", "dr3"]
-"""In the order of the documentation."""
-KINDS: tuple[Kind, ...] = get_args(Kind)
-CENTRABLE: tuple[Kind, ...] = ("decor", "gram", "gram-unbiased", "norm", "cross")
-"""Kinds that may subtract the mean over the batch first."""
+
+class Penalty(NamedTuple):
+    """What an arm of a kind penalises."""
+
+    function: str
+    """Its name in `gramian.penalties`."""
+    look: tuple[str, str, str]
+    """Colour, line style and marker of the first arm of the kind."""
+    centrable: bool = False
+    """Whether it takes ``centered``: it may subtract the mean over the batch first."""
+    samples: tuple[int, int] = (1, 1)
+    """Fewest samples that it is defined for, uncentred and centred."""
+    next_features: bool = False
+    """Whether it takes the features of the next states too."""
+
+
+PENALTIES = {
+    "decor": Penalty("covariance_penalty", ("orange", "dashdot", "square"), centrable=True),
+    "gram": Penalty("gram_penalty", ("blue", "solid", "triangle-up"), centrable=True),
+    "gram-unbiased": Penalty("unbiased_gram_penalty", ("green", "longdash", "diamond"), centrable=True, samples=(2, 4)),
+    "norm": Penalty("norm_penalty", ("purple", "dot", "x"), centrable=True),
+    "cross": Penalty("cross_penalty", ("red", "longdashdot", "cross"), centrable=True),
+    "l2": Penalty("l2_penalty", ("sky", "dash", "triangle-down")),
+    "dr3": Penalty("dr3_penalty", ("green", "dot", "star"), next_features=True),
+}
+"""Every penalty by the name of its arm, in the order of the documentation: to add one, add its function and its row."""
+PLAIN = "dqn"
+"""The plain agent's arm; ``none`` is read as the same."""
+KINDS = (PLAIN, *PENALTIES)
+CENTRABLE = tuple(kind for kind, penalty in PENALTIES.items() if penalty.centrable)
 CONTROL = "norm (matched)"
 """Label of the arm that only shrinks the features, to the norm of the arm that it controls for."""
 
 
 @dataclass(frozen=True)
 class Arm:
-    """A penalty with its coefficient. With κ = 0 it is plain DQN, bit for bit.
+    """A penalty with its coefficient, or a combination of several. With κ = 0 it is the plain agent, bit for bit.
 
     Attributes
     ----------
     kind
-        See the table of `gramian.deep.agent.arms`.
+        A name of `PENALTIES`, or ``dqn`` or ``none``, the plain agent; of a combination its kinds joined by ``+``.
     kappa
-        Coefficient κ of the penalty beside the mean TD loss; always 0 for ``dqn``.
+        Coefficient κ of the penalty beside the mean TD loss; always 0 for ``dqn``. Of a combination the sum of its κs.
     centered
-        Subtract the mean over the batch first; always False for ``dqn``, ``l2`` and ``dr3``, which are not centred.
+        Subtract the mean over the batch first; always False for kinds that are not centred, and of a combination.
+    terms
+        The arms that a combination is made of; see `combined`.
 
     Examples
     --------
@@ -44,50 +71,92 @@ class Arm:
     False
     """
 
-    kind: Kind
+    kind: str
     kappa: float = 0.0
     centered: bool = True
+    terms: tuple["Arm", ...] = ()
 
     def __post_init__(self) -> None:
+        if self.terms:
+            return
+        if self.kind == "none":
+            object.__setattr__(self, "kind", PLAIN)
         if self.kind not in KINDS:
             raise unknown("arm", self.kind, KINDS)
         if not (math.isfinite(self.kappa) and self.kappa >= 0):
             raise UserError(f"kappa of arm {self.kind!r} is {self.kappa}; it must be a finite number, 0 or more")
-        if self.kind == "dqn" and self.kappa != 0:
+        if self.kind == PLAIN and self.kappa != 0:
             raise UserError(f"arm 'dqn' has no penalty, so its kappa cannot be {self.kappa}; choose 'gram'")
         if self.kind not in CENTRABLE:
             object.__setattr__(self, "centered", False)
 
     @property
+    def active(self) -> tuple["Arm", ...]:
+        """Its penalties with κ > 0; none for the plain agent."""
+        return tuple(term for term in self.terms or (self,) if term.kappa != 0)
+
+    @property
     def minimum_batch_size(self) -> int:
-        """Fewest samples that the penalty is defined for."""
-        return (4 if self.centered else 2) if self.kind == "gram-unbiased" else 1
+        """Fewest samples that its penalties are defined for."""
+        terms = (term for term in self.terms or (self,) if term.kind != PLAIN)
+        return max((PENALTIES[term.kind].samples[term.centered] for term in terms), default=1)
 
     def __str__(self) -> str:
-        if self.kind == "dqn":
+        if self.terms:
+            return "+".join(map(str, self.terms))
+        if self.kind == PLAIN:
             return self.kind
         return f"{self.kind}:{self.kappa!r}" + (":uncentered" if self.kind in CENTRABLE and not self.centered else "")
 
 
+def combined(arms: Iterable[Arm]) -> Arm:
+    """One arm with the penalties of all of them, each with its own κ, in the order of `PENALTIES`.
+
+    Examples
+    --------
+    >>> arm = combined([Arm("norm", 0.25), Arm("gram", 0.5)])
+    >>> str(arm), arm.kind, arm.kappa
+    ('gram:0.5+norm:0.25', 'gram+norm', 0.75)
+    """
+    terms = tuple(sorted(arms, key=lambda arm: (KINDS.index(arm.kind), not arm.centered)))
+    if len(terms) == 1:
+        return terms[0]
+    for place, term in enumerate(terms):
+        if term.kind == PLAIN:
+            raise UserError("'dqn' has no penalty to combine with others; leave it away")
+        if any((other.kind, other.centered) == (term.kind, term.centered) for other in terms[:place]):
+            raise UserError(f"{term.kind!r} stands twice in a combination; keep one")
+    return Arm("+".join(term.kind for term in terms), sum(term.kappa for term in terms), False, terms)
+
+
 def parse_arm(text: str, default_kappa: float) -> Arm:
-    """Read an arm as the command line has it: ``KIND[:KAPPA][:centered|:uncentered]``.
+    """Read an arm as the command line has it: ``KIND[:KAPPA][:centered|:uncentered]``, several joined by ``+``.
 
     Parameters
     ----------
     text
-        For instance ``dqn``, ``gram``, ``gram:0.1``, ``gram:0.1:uncentered``. ``str(arm)`` reads back as the same arm.
+        For instance ``none``, ``gram``, ``gram:0.1:uncentered``, ``gram:0.08+norm:0.2``. ``str(arm)`` reads back as the
+        same arm.
     default_kappa
         κ where the text names none.
 
     Examples
     --------
     >>> parse_arm("gram:0.1:uncentered", default_kappa=10.24)
-    Arm(kind='gram', kappa=0.1, centered=False)
-    >>> parse_arm("cross", default_kappa=10.24)
-    Arm(kind='cross', kappa=10.24, centered=True)
+    Arm(kind='gram', kappa=0.1, centered=False, terms=())
+    >>> print(parse_arm("cross+norm:0.2", default_kappa=10.24))
+    norm:0.2+cross:10.24
     """
+    return combined(_parse_term(part, default_kappa) for part in _PLUS.split(text))
+
+
+_PLUS = re.compile(r"\+(?=[A-Za-z])")
+"""Between the penalties of a combination; not the plus of 1e+20."""
+
+
+def _parse_term(text: str, default_kappa: float) -> Arm:
     name, *options = text.split(":")
-    kind = next((kind for kind in KINDS if kind == name.lower()), None)
+    kind = next((kind for kind in (*KINDS, "none") if kind == name.lower()), None)
     if kind is None:
         raise unknown("arm", name, KINDS)
     kappa: float | None = None
@@ -107,7 +176,7 @@ def parse_arm(text: str, default_kappa: float) -> Arm:
         except ValueError:
             raise UserError(f"kappa {option!r} in arm {text!r} is not a number; write for instance gram:0.1") from None
     if kappa is None:
-        kappa = 0.0 if kind == "dqn" else default_kappa
+        kappa = default_kappa if kind in PENALTIES else 0.0
     return Arm(kind, kappa, centered is not False)
 
 
@@ -125,14 +194,14 @@ def arm_label(arm: str, learning_rate: float | None, label: str = "") -> str:
 
 
 def kind_of(arm: str) -> str:
-    """The kind of an arm by name: the part before κ and other options.
+    """The kind of an arm by name: the part before κ and other options; of a combination all its kinds.
 
     Examples
     --------
-    >>> kind_of("gram:10.24:uncentered"), kind_of("dqn lr 0.0003"), kind_of("theirs")
-    ('gram', 'dqn', 'theirs')
+    >>> kind_of("gram:10.24:uncentered"), kind_of("dqn lr 0.0003"), kind_of("gram:0.1+norm:0.2"), kind_of("theirs")
+    ('gram', 'dqn', 'gram+norm', 'theirs')
     """
-    return re.split("[: ]", arm, maxsplit=1)[0]
+    return "+".join(re.split("[: ]", part, maxsplit=1)[0] for part in _PLUS.split(arm))
 
 
 def order_arms(arms: Iterable[str], baseline: str = "dqn") -> list[str]:
@@ -222,17 +291,7 @@ _SYMBOLS = {
 }  # fmt: skip
 """Marker and hatch by matplotlib's names, and the hatch by plotly's."""
 
-_KINDS: dict[str, tuple[str, str, str]] = {
-    "dqn": ("grey", "dash", "circle"),
-    "decor": ("orange", "dashdot", "square"),
-    "gram": ("blue", "solid", "triangle-up"),
-    "gram-unbiased": ("green", "longdash", "diamond"),
-    "norm": ("purple", "dot", "x"),
-    "cross": ("red", "longdashdot", "cross"),
-    "l2": ("sky", "dash", "triangle-down"),
-    "dr3": ("green", "dot", "star"),
-}
-"""Looks of the first arm of a kind."""
+_LOOKS = {PLAIN: ("grey", "dash", "circle")} | {kind: penalty.look for kind, penalty in PENALTIES.items()}
 _LABELS = {CONTROL: ("purple", "solid", "star")}
 """Looks of labelled arms: the colour of their kind, with a line of their own."""
 
@@ -253,7 +312,7 @@ def arm_styles(arms: Sequence[str]) -> dict[str, Style]:
     """
     looks: dict[str, tuple[str, str, str]] = {}
     for arm in arms:
-        own = _LABELS.get(arm, _KINDS.get(kind_of(arm)))
+        own = _LABELS.get(arm, _LOOKS.get(kind_of(arm)))
         if own is not None and own not in looks.values():
             looks[arm] = own
     for arm in arms:

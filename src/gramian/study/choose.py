@@ -390,8 +390,10 @@ def _toml(
 ) -> str:
     arms = []
     for (label, arm), own in entries.items():
-        entry: dict[str, Any] = {"kind": arm.kind}
-        if arm.kind != "dqn":
+        entry: dict[str, Any] = {"kind": str(arm) if arm.terms else arm.kind}
+        if arm.terms:
+            entry |= {"label": label}
+        elif arm.kind != "dqn":
             entry |= {"kappa": arm.kappa, "label": label}
             entry |= {"centered": False} if "uncentered" in str(arm) else {}
             entry |= {"games": own} if set(own) != set(games) else {}

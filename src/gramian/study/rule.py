@@ -17,6 +17,8 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.arms import kind_of
+
 Array = NDArray[np.float64]
 
 WINDOW_EPISODES = 100
@@ -32,13 +34,15 @@ LAST_SHARE = 0.25
 
 
 def penalty_of(arm: str) -> str:
-    """An arm without its κ: what a grid of κ is a grid of.
+    """An arm without its κ: what a grid of κ is a grid of. A combination has no grid and stands for itself.
 
     Examples
     --------
     >>> penalty_of("gram:10.24"), penalty_of("gram:1.0:uncentered"), penalty_of("l2:3.0 lr 0.001")
     ('gram', 'gram:uncentered', 'l2 lr 0.001')
     """
+    if "+" in kind_of(arm):
+        return arm
     head, *rest = arm.split(" ", maxsplit=1)
     kind, *options = head.split(":")
     return " ".join([":".join([kind, *options[1:]]), *rest])

@@ -7,6 +7,7 @@
 | ``frames`` | emulator frames of a run; the preset's where it is left away |
 | ``games``, ``seeds`` | lists; every game is played with every arm from every seed |
 | ``[[arms]]`` | ``kind``, ``kappa`` or ``kappas`` (the preset's where left away), ``centered`` (one value or a list) |
+| ... | or a combination in ``kind`` alone, as ``"gram:0.08+norm:0.2"`` |
 | ... | ``label``: what tables call the arm, as ``"norm (matched)"``; ``games``: those that it plays, if not all |
 | ``[settings]`` | other values of the preset to override, named as in a preset |
 | ``[evaluation]`` | ``games`` and ``seeds`` that are kept for evaluation: none of them may occur in the study |
@@ -239,6 +240,8 @@ def _study_arms(entry: _ArmTable, default_kappa: float, games: tuple[str, ...], 
     if entry.kappa is not None and entry.kappas:
         raise UserError(f"arm {entry.kind!r} in {where} has both kappa and kappas; keep one")
     arm = parse_arm(entry.kind, default_kappa)
+    if arm.terms and (entry.kappa is not None or entry.kappas or entry.centered is not None):
+        raise UserError(f"arm {entry.kind!r} in {where} is a combination; write its κs and centring in its kind")
     kappas = entry.kappas or (arm.kappa if entry.kappa is None else entry.kappa,)
     given = arm.centered if entry.centered is None else entry.centered
     centrings = given if isinstance(given, tuple) else (given,)

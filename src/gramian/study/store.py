@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import polars as pl
 
-from gramian.core.arms import CENTRABLE, KINDS, arm_label
+from gramian.core.arms import CENTRABLE, KINDS, arm_label, kind_of
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, files_below, output_folder, replace_text, replacing
 from gramian.core.games import game_name
@@ -289,6 +289,8 @@ def _read_csv(path: Path, data: bytes, kind: Any, columns: tuple[str, ...]) -> p
 def _arm(text: str) -> tuple[str, float | None, bool | None]:
     """Kind, κ and centring of an arm as the command line writes it; the text itself where it is none of ours."""
     kind, *options = text.split(":")
+    if set(kinds := kind_of(text).split("+")) <= {*KINDS} and len(kinds) > 1:
+        return kind_of(text), None, None
     if kind not in KINDS:
         return text, None, None
     kappa = 0.0 if kind == "dqn" else None

@@ -3,8 +3,11 @@ import pytest
 import torch
 from hypothesis import given
 
+from gramian.core.arms import KINDS, PENALTIES, PLAIN, combined
 from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm, Arms, parse_arm
+from gramian.deep.agent.penalty_gradients import CLOSED_FORMS
+from gramian.penalties import penalty_function
 from tests.deep.naive import naive_penalty
 from tests.deep.populations import CENTRABLE, EVERY_ARM
 
@@ -65,12 +68,16 @@ def test_dr3_has_a_gradient_through_both_states():
 def test_an_arm_reads_back_from_its_text(kind, kappa, centered):
     arm = Arm(kind, 0.0 if kind == "dqn" else kappa, centered)
     assert parse_arm(str(arm), default_kappa=123.0) == arm
+    if kind not in ("dqn", "decor"):
+        both = combined([arm, Arm("decor", kappa)])
+        assert parse_arm(str(both), default_kappa=123.0) == both
 
 
 @pytest.mark.parametrize(
     ("text", "arm"),
     [
         ("dqn", Arm("dqn")),
+        ("none", Arm("dqn")),
         ("gram", Arm("gram", 10.24)),
         ("GRAM", Arm("gram", 10.24)),
         ("gram:0.1", Arm("gram", 0.1)),
@@ -78,6 +85,8 @@ def test_an_arm_reads_back_from_its_text(kind, kappa, centered):
         ("gram-unbiased:uncentered", Arm("gram-unbiased", 10.24, centered=False)),
         ("cross:centered:2", Arm("cross", 2.0)),
         ("l2:0", Arm("l2", 0.0)),
+        ("gram:1e+20", Arm("gram", 1e20)),
+        ("norm:1e+20+gram:uncentered", combined([Arm("gram", 10.24, centered=False), Arm("norm", 1e20)])),
     ],
 )
 def test_arms_on_the_command_line(text, arm):
@@ -95,6 +104,9 @@ def test_arms_on_the_command_line(text, arm):
         ("gram:1:2", "cannot read '2' in arm 'gram:1:2'; write KIND:KAPPA:uncentered, as in gram:0.1"),
         ("gram:centered:uncentered", "arm 'gram:centered:uncentered' names its centring twice; keep one"),
         ("l2:1:centered", "arm 'l2' has no centring; leave 'centered' away in 'l2:1:centered'"),
+        ("gram:1+gram:2", "'gram' stands twice in a combination; keep one"),
+        ("gram:1+none", "'dqn' has no penalty to combine with others; leave it away"),
+        ("gram:1+nrm", "unknown arm 'nrm'; did you mean 'norm'?"),
         ("dqn:1", "arm 'dqn' has no penalty, so its kappa cannot be 1.0; choose 'gram'"),
     ],
 )
@@ -110,3 +122,35 @@ def test_the_smallest_batch_of_an_arm_works_and_a_smaller_one_does_not(arm):
     assert arms.penalties(features(1, samples=arm.minimum_batch_size)).isfinite().all()
     with pytest.raises(ValueError, match="at least"):
         arms.penalties(features(1, samples=arm.minimum_batch_size - 1))
+
+
+def test_every_penalty_has_its_function_and_its_closed_form_is_of_one():
+    assert {kind for kind in KINDS if kind != PLAIN} == set(PENALTIES) >= set(CLOSED_FORMS)
+    assert all(callable(penalty_function(kind)) for kind in PENALTIES)
+
+
+def test_a_combination_is_the_sum_of_its_penalties_each_with_its_kappa():
+    arms = [parse_arm("gram:0.3+norm:0.2", 1.0), Arm("norm", 0.4), parse_arm("l2:0.5+dr3:0.1+gram:0", 1.0)]
+    here, there = features(3), features(3, seed=1)
+    found = Arms(arms, dtype=torch.float64)
+    penalties = found.kappas * found.penalties(here, lambda group: group.select(there))
+
+    def naive(kind, run):
+        return float(naive_penalty(kind, here[run], there[run], kind in CENTRABLE))
+
+    expected = [
+        0.3 * naive("gram", 0) + 0.2 * naive("norm", 0),
+        0.4 * naive("norm", 1),
+        0.5 * naive("l2", 2) + 0.1 * naive("dr3", 2),
+    ]
+    assert penalties.tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_term_with_kappa_zero_changes_no_bit():
+    infinite = torch.cat([features(1), features(1) * torch.inf])
+    alone, beside = (
+        Arms([parse_arm(text, 1.0), Arm("none")], dtype=torch.float64).stand_ins(infinite)
+        for text in ("gram:0.3", "gram:0.3+norm:0")
+    )
+    assert all(torch.equal(first, second) for first, second in zip(alone, beside, strict=True))
+    assert Arms([parse_arm("gram:0+norm:0", 1.0)]).groups == ()

@@ -45,7 +45,7 @@ def draw(shape, seed, shift=0.0):
 def test_a_closed_form_is_the_gradient_of_the_plain_penalty(kind, samples, features, centered, seed, shift):
     arms = Arms([Arm(kind, 1.0, centered)], dtype=torch.float64)
     x = draw((1, samples, features), seed, shift)
-    value, gradient = penalty_gradients.CENTRABLE[kind](x, centered=centered)
+    value, gradient = penalty_gradients.CLOSED_FORMS[kind](x, centered=centered)
     expected_value, expected, _ = autograd(arms, x, x)
     # Two nearly equal numbers are subtracted, so the scale of the rounding is that of the larger of them.
     scale = float(4 / samples**2 * (x @ x.mT).norm() * x.norm())

@@ -6,7 +6,7 @@ import pytest
 
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
-from gramian.deep.agent.arms import Arm
+from gramian.deep.agent.arms import Arm, parse_arm
 from gramian.deep.training.config import (
     PRIORITIES,
     Config,
@@ -146,6 +146,7 @@ def test_the_names_of_runs_tell_them_apart():
         RunSpec(game, Arm("gram", 0.1, centered=False), 0),
         RunSpec(game, Arm("gram", 0.1), 1),
         RunSpec(game, Arm("gram", 0.1), 1, learning_rate=3e-4),
+        RunSpec(game, parse_arm("norm:0.2+gram:0.1:uncentered", 0.0), 1),
     ]
     assert [run.name for run in runs] == [
         "ms_pacman-dqn-s0",
@@ -153,6 +154,7 @@ def test_the_names_of_runs_tell_them_apart():
         "ms_pacman-gram-k0.1-uncentered-s0",
         "ms_pacman-gram-k0.1-s1",
         "ms_pacman-gram-k0.1-lr0.0003-s1",
+        "ms_pacman-gram-k0.1-uncentered+norm-k0.2-s1",
     ]
 
 

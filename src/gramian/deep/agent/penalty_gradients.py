@@ -124,14 +124,15 @@ def l2(features: Tensor) -> PenaltyGradient:
     return PenaltyGradient(features.square().sum((-2, -1)) / n, 2 / n * features)
 
 
-CENTRABLE: dict[str, Callable[..., PenaltyGradient]] = {
+CLOSED_FORMS: dict[str, Callable[..., PenaltyGradient]] = {
     "decor": decor,
     "gram": gram,
     "gram-unbiased": gram_unbiased,
     "norm": norm,
     "cross": cross,
+    "l2": l2,
 }
-"""Those that come centred or not, by the names of the arms."""
+"""By the names of the arms; a penalty that is not here is differentiated automatically."""
 
 
 def _centered(gradient: Tensor, centered: bool) -> Tensor:

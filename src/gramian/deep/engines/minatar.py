@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gramian.core.arms import Arm
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner
 from gramian.deep.engines.kernels import penalties
@@ -34,8 +35,9 @@ class MinAtarEngine(PlainEngine):
         threads: int = 0,
     ) -> None:
         super().__init__(learner, replay, stack, batch_size, parts, threads)
-        has_kernel = [arm.kind in penalties.KINDS or arm.kappa == 0 for arm in learner.objective.arms.arms]
-        self._updates = {run: RunUpdate(learner, run) for run, there in enumerate(has_kernel) if there}
+        self._updates = {
+            run: RunUpdate(learner, run) for run, arm in enumerate(learner.objective.arms.arms) if has_kernel(arm)
+        }
         self._actors = networks(learner, self._acting)
         self._pictures = stack.observations.numpy()
         self._workspace = kernels.workspace(self._actors[0], self._pictures[0], penalties.NONE)
@@ -59,7 +61,7 @@ class RunUpdate:
 
     def __init__(self, learner: Learner, run: int) -> None:
         objective, adam, state = learner.objective, learner.adam, learner.state
-        arm = objective.arms.arms[run]
+        (arm,) = objective.arms.arms[run].active or (Arm("none"),)
         self._run, self._adam = run, adam
         gradient = torch.zeros_like(state.online[run : run + 1])
         self._online, self._target, self._gradient = (
@@ -69,7 +71,7 @@ class RunUpdate:
         self._counters = state.updates[run : run + 1].numpy(), state.diverged_at[run : run + 1].numpy()
         self._rate = adam.learning_rates[run].item()
         self._legal = legal_actions(learner)[run]
-        kind = penalties.NONE if arm.kappa == 0 else penalties.KINDS[arm.kind]
+        kind = penalties.KINDS.get(arm.kind, penalties.NONE)
         self._loss = kernels.Loss(
             kind, float(arm.kappa), arm.centered, objective.td_loss == "squared", objective.double_q
         )
@@ -120,6 +122,11 @@ class RunUpdate:
             epsilon=float(adam.epsilon),
             rate=rate / (1 - beta1**number),
         )
+
+
+def has_kernel(arm: Arm) -> bool:
+    """Whether a kernel learns with the arm: it has one penalty at most, and that one is there."""
+    return len(arm.active) <= 1 and all(term.kind in penalties.KINDS for term in arm.active)
 
 
 def networks(learner: Learner, rows: Tensor) -> list[kernels.Network]:

@@ -175,7 +175,8 @@ class RunSpec:
     def name(self) -> str:
         """Name of the run's folder."""
         rate = "" if self.learning_rate is None else f"-lr{self.learning_rate!r}"
-        arm = str(self.arm).replace(":", "-k", 1).replace(":", "-")
+        terms = (str(term).replace(":", "-k", 1).replace(":", "-") for term in self.arm.terms or (self.arm,))
+        arm = "+".join(terms)
         return f"{self.game.name.replace('/', '-')}-{arm}{rate}-s{self.seed}"
 
     def to_mapping(self) -> dict[str, Any]:

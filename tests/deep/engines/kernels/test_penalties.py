@@ -18,7 +18,7 @@ def test_value_and_gradient_are_those_of_the_closed_form(kind, centered, samples
     value = penalise(KINDS[kind], centered, features, workspace(KINDS[kind], samples, width), gradient)
     exact = torch.from_numpy(features).double()
     expected = (
-        penalty_gradients.l2(exact) if kind == "l2" else penalty_gradients.CENTRABLE[kind](exact, centered=centered)
+        penalty_gradients.l2(exact) if kind == "l2" else penalty_gradients.CLOSED_FORMS[kind](exact, centered=centered)
     )
     scale = max(1.0, float(expected.gradient.abs().max()))
     assert value == pytest.approx(float(expected.value), rel=2e-5, abs=1e-4)
