@@ -182,24 +182,48 @@ def gram_terms(features: Tensor, *, centered: bool = True) -> GramTerms:
 
 
 def norm_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
-    """Σ_n ‖x_n‖⁴/n², the `norm` of `gram_terms`: it shrinks the features and decorrelates nothing; O(nd)."""
+    """Σ_n ‖x_n‖⁴/n², the `norm` of `gram_terms`: it shrinks the features and decorrelates nothing; O(nd).
+
+    Examples
+    --------
+    >>> norm_penalty(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    tensor(12.5000)
+    """
     with _full_precision(features):
         squares = prepared(features, centered).square().sum(-1) / features.shape[-2]
         return _returned(squares.square().sum(-1), features)
 
 
 def cross_penalty(features: Tensor, *, centered: bool = True) -> Tensor:
-    """Σ_{n≠m} (x_n·x_m)²/n², the `cross` of `gram_terms`: it makes samples orthogonal to each other."""
+    """Σ_{n≠m} (x_n·x_m)²/n², the `cross` of `gram_terms`: it makes samples orthogonal to each other.
+
+    Examples
+    --------
+    >>> cross_penalty(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    tensor(12.5000)
+    """
     return gram_terms(features, centered=centered).cross
 
 
 def l2_penalty(features: Tensor) -> Tensor:
-    """mean_n ‖φ_n‖²."""
+    """mean_n ‖φ_n‖².
+
+    Examples
+    --------
+    >>> l2_penalty(torch.tensor([[1.0, 2.0], [3.0, 6.0]]))
+    tensor(25.)
+    """
     return _returned(floating(_checked(features)).square().sum(-1).mean(-1), features)
 
 
 def dr3_penalty(features: Tensor, next_features: Tensor) -> Tensor:
-    """mean_n φ(s_n)·φ(s'_n), both with gradient (DR3; Kumar et al. 2022)."""
+    """mean_n φ(s_n)·φ(s'_n), both with gradient (DR3; Kumar et al. 2022).
+
+    Examples
+    --------
+    >>> dr3_penalty(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    tensor(3.5000)
+    """
     return _returned((floating(_checked(features)) * floating(_checked(next_features))).sum(-1).mean(-1), features)
 
 
