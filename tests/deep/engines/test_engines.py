@@ -122,7 +122,7 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", [("hand_over",), ("_replay", "sample"), ()])
+@pytest.mark.parametrize("where", [("sync_actor_weights",), ("_replay", "sample"), ()])
 def test_a_learner_that_is_interrupted_goes_on_as_if_it_had_not_been(monkeypatch, where):
     undisturbed, interrupted = (on_two_cores(monkeypatch) for _ in range(2))
     owner = interrupted.engine
@@ -389,8 +389,8 @@ def test_actors_that_wait_lack_no_update_also_where_several_are_due_and_after_a_
 
 def test_the_fields_of_a_transition_lie_in_one_piece_of_memory_without_overlapping():
     transition = Transition(ObservationSpec((5, 7), np.uint8, 4), (3, 2))
-    for number, field in enumerate(transition.fields.values(), start=1):
+    for number, field in enumerate(transition.fields, start=1):
         field.fill_(number)
-    for number, field in enumerate(transition.fields.values(), start=1):
+    for number, field in enumerate(transition.fields, start=1):
         assert (field == torch.tensor(number).to(field.dtype)).all()
         assert field.untyped_storage().data_ptr() == transition.memory.untyped_storage().data_ptr()

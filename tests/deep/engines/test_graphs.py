@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 import torch
 from torch._dynamo import config as dynamo
-from torch._dynamo.exc import FailOnRecompileLimitHit
 from torch._inductor import config
 from torch._inductor.async_compile import AsyncCompile
 
@@ -61,14 +60,6 @@ def test_the_processes_that_compile_for_a_gpu_are_not_woken():
         AsyncCompile.wakeup()
 
 
-@needs_compiler
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.usefixtures("no_pools")
-def test_without_these_options_the_pools_would_be_asked(device):
-    with pytest.raises(Exception, match="Pooled"):
-        compile_and_run(device, {})
-
-
 class Population:
     """Tensors that stay where they are, and a function of them: as an engine has it, at sizes of its own."""
 
@@ -87,19 +78,6 @@ def test_populations_one_after_another_are_all_compiled(device):
             population = Population(size, device)
             compile_whole(partial(population.add_up, 2.0))()
             torch.testing.assert_close(population.total, 2.0 * population.values.sin().sum())
-
-
-@needs_compiler
-@pytest.mark.parametrize("device", DEVICES)
-def test_with_the_same_code_the_second_population_would_be_refused(device):
-    torch.compiler.reset()
-    first, second = (
-        torch.compile(partial(Population(size, device).add_up, 2.0), fullgraph=True, dynamic=False) for size in (3, 5)
-    )
-    with dynamo.patch(recompile_limit=1):
-        first()
-        with pytest.raises(FailOnRecompileLimitHit):
-            second()
 
 
 @needs_compiler

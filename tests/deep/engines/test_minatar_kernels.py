@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from gramian.core.arms import combined
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.losses import Losses
 from gramian.deep.agent.networks import NetworkSpec
-from gramian.deep.engines.kernels import penalties
 from gramian.deep.engines.kernels import update as kernels
 from gramian.deep.engines.minatar import RunUpdate, legal_actions, networks
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
@@ -19,7 +19,7 @@ CONFIGS = {
     "double_q": LearnerConfig(double_q=True),
     "clipped": LearnerConfig(max_grad_norm=0.05, weight_decay=0.1),
 }
-ARMS = [arm for arm in EVERY_ARM if arm.kind != "dr3"]
+ARMS = [*(arm for arm in EVERY_ARM if arm.kind != "dr3"), combined([Arm("gram", 0.1), Arm("norm", 0.2)])]
 CHANNELS = {"breakout": 4, "asterix": 4, "freeway": 7, "space_invaders": 6, "seaquest": 10}
 
 
@@ -35,10 +35,8 @@ class ByKernels(Learner):
         self.runs = [RunUpdate(self, run) for run in range(len(self.seeds))]
 
     def update_block(self, number, batch):
-        self.runs[number].learn(batch, self.updates + 1)
-        td, penalty = torch.from_numpy(self.runs[number].losses.copy()).unsqueeze(1)
-        samples = torch.full_like(batch.rewards[:1], torch.nan)  # which the kernels do not tell
-        penalty *= self.objective.arms.kappas[number]
+        td, penalty = torch.tensor(self.runs[number].learn(batch, self.updates + 1)).unsqueeze(1)
+        samples = torch.full_like(batch.rewards[:1], torch.nan)  # which the kernels do not give
         return Losses(td + penalty, {"td": td, "penalty": penalty}, samples)
 
 
@@ -63,27 +61,31 @@ def test_every_arm_is_updated_as_in_torch(config):
     compare(network(), config)
 
 
-@pytest.mark.parametrize("game", CHANNELS)
-def test_every_game_is_updated_as_in_torch(game):
-    compare(network(CHANNELS[game]), LearnerConfig(), [Arm("dqn"), Arm("gram", 0.1)], updates=5)
+CASES = {
+    **{game: {"spec": network(channels), "updates": 5} for game, channels in CHANNELS.items()},
+    "sizes that fill no block": {
+        "spec": network(features=13, actions=3),
+        "config": CONFIGS["double_q"],
+        "arms": ARMS,
+        "size": 7,
+    },
+    "fewer actions": {"arms": [Arm("dqn")] * 3, "counts": [6, 3, 1]},
+    "fewer actions, double Q": {"arms": [Arm("dqn")] * 3, "counts": [6, 3, 1], "config": CONFIGS["double_q"]},
+}
 
 
-def test_sizes_that_fill_no_block_are_updated_as_in_torch():
-    compare(network(features=13, actions=3), LearnerConfig(double_q=True), size=7)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_every_game_and_size_is_updated_as_in_torch(case):
+    compare(**{"spec": network(), "config": LearnerConfig(), "arms": [Arm("dqn"), Arm("gram", 0.1)]} | case)
 
 
-@pytest.mark.parametrize("double_q", [False, True])
-def test_runs_with_fewer_actions_are_updated_as_in_torch(double_q):
-    compare(network(), LearnerConfig(double_q=double_q), [Arm("dqn")] * 3, counts=[6, 3, 1])
-
-
-def test_pictures_of_few_ones_are_updated_as_in_torch():
+def test_sparse_pictures_and_batches_of_other_sizes_are_updated_as_in_torch():
     spec, arms = network(), [Arm("dqn"), Arm("gram", 0.1)]
     ours, theirs = pair(spec, LearnerConfig(), arms)
-    batch = batch_of(spec, [0, 1], size=32)
-    for pictures in (batch.observations, batch.next_observations):
-        pictures *= torch.rand(pictures.shape, generator=torch.Generator().manual_seed(0)) < 0.1
-    for _ in range(5):
+    for size in (32, 8, 32):
+        batch = batch_of(spec, [0, 1], size=size)
+        for pictures in (batch.observations, batch.next_observations):
+            pictures *= torch.rand(pictures.shape, generator=torch.Generator().manual_seed(0)) < 0.1
         ours.update(batch)
         theirs.update(batch)
     torch.testing.assert_close(ours.state.online, theirs.state.online, rtol=1e-3, atol=2e-6)
@@ -141,16 +143,6 @@ def test_a_target_that_is_not_a_number_is_not_passed_over(double_q):
     assert double_q or ours.diverged_at.tolist() == [1]
 
 
-def test_a_batch_of_another_size_is_taken():
-    spec, arms = network(), [Arm("gram", 0.1)]
-    ours, theirs = pair(spec, LearnerConfig(), arms)
-    for size in (32, 8, 32):
-        batch = batch_of(spec, [0], size=size)
-        ours.update(batch)
-        theirs.update(batch)
-    torch.testing.assert_close(ours.state.online, theirs.state.online, rtol=1e-3, atol=2e-6)
-
-
 @pytest.mark.parametrize("environments", [1, 3])
 def test_actors_choose_as_in_torch(environments):
     learner = Learner(network(), LearnerConfig(), [0, 1], [Arm("dqn")] * 2, [6, 3])
@@ -159,7 +151,7 @@ def test_actors_choose_as_in_torch(environments):
     pictures = batch_of(learner.spec, [0, 1], size=60).observations
     chosen = np.zeros((2, 60), np.int64)
     for run, own in enumerate(networks(learner, learner.state.online)):
-        workspace = kernels.workspace(own, pictures[run, :environments].numpy(), penalties.NONE)
+        workspace = kernels.workspace(own, pictures[run, :environments].numpy())
         for first in range(0, 60, environments):
             some = slice(first, first + environments)
             kernels.act(pictures[run, some].numpy(), own, legal_actions(learner)[run], workspace, chosen[run, some])

@@ -86,8 +86,8 @@ class LazyGPU:
         def engine(learner, replay, stack, batch_size, parts, threads=0):
             del threads
             on_device = Replay(stack.spec, *stack.environments, CAPACITY, device="cpu")
-            chosen = replay if gpu.replay_on_host else on_device
-            return cuda.CudaEngine(learner, chosen, stack, batch_size, parts, compiled=False)
+            kind, chosen = (cuda.HostReplayEngine, replay) if gpu.replay_on_host else (cuda.CudaEngine, on_device)
+            return kind(learner, chosen, stack, batch_size, parts, compiled=False)
 
         self.replay_on_host = False
         monkeypatch.setattr(torch.cuda, "Stream", Queue)
@@ -197,10 +197,10 @@ def test_a_run_does_not_depend_on_when_the_queues_of_a_gpu_do_their_work(
 
 @pytest.mark.parametrize(
     ("owner", "method"),
-    [(cuda.CudaEngine, "_show"), (torch.cuda.Event, "synchronize"), (torch.cuda.Stream, "wait_event")],
+    [(cuda.CudaEngine, "_observe_unseen"), (torch.cuda.Event, "synchronize"), (torch.cuda.Stream, "wait_event")],
 )
 def test_without_one_of_its_waits_it_would(monkeypatch, owner, method):
-    config, outcomes = settings(sequential=method == "_show"), []
+    config, outcomes = settings(sequential=method == "_observe_unseen"), []
     for laziness in (0.0, 1.0):
         with monkeypatch.context() as patch:
             LazyGPU(patch, laziness)

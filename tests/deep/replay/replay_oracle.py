@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay import Outcome
 
 GO_ON, LIFE_LOST, GAME_OVER, OUT_OF_TIME, LIFE_LOST_AND_OUT_OF_TIME = range(5)
 
@@ -96,11 +97,8 @@ class Table:
         numbers = numbers or list(range(runs))
         self.players = [[Player(spec, run * each + e) for e in range(each)] for run in numbers]
 
-    def device(self):
-        return self.replay.bounds()[0].device
-
-    def grid(self, values, dtype=None):
-        return torch.as_tensor(np.array(values, dtype), device=self.device())
+    def grid(self, values):
+        return torch.as_tensor(np.array(values), device=self.replay.device)
 
     def begin(self, replay=None):
         (replay or self.replay).begin(self.grid([[player.begin() for player in run] for run in self.players]))
@@ -122,31 +120,22 @@ class Table:
         )
         final_frames = self.grid(final) if np.any(truncated) else None
         for replay in (self.replay, *others):
-            replay.add(
-                self.grid(actions),
-                self.grid(rewards, np.float32),
-                self.grid(terminal),
-                self.grid(truncated),
-                self.grid(frames),
-                self.grid(started),
-                final_frames,
-            )
+            fields = (actions, np.array(rewards, np.float32), terminal, truncated, started, frames)
+            replay.add(Outcome(*map(self.grid, fields)), final_frames)
 
     def check(self, replay=None):
         """Compare the sampleable transitions, and every one of them with the stored stacks."""
         replay = replay or self.replay
         kept, reach = replay._layout.kept, replay._layout.reach
         first, last = (bound.tolist() for bound in replay.bounds())
-        sizes = replay.sizes().tolist()
         for p, run in enumerate(self.players):
             expected = [player.sampleable(replay.n_step, kept, reach) for player in run]
             assert [list(range(first[p][e], last[p][e] + 1)) for e in range(len(run))] == expected
-            assert sizes[p] == sum(map(len, expected))
             for e, numbers in enumerate(expected):
                 if not numbers:
                     continue
-                environments = torch.full((len(self.players), len(numbers)), e, device=self.device())
-                transitions = torch.tensor(numbers, device=self.device()).expand(len(self.players), -1)
+                environments = torch.full((len(self.players), len(numbers)), e, device=self.replay.device)
+                transitions = torch.tensor(numbers, device=self.replay.device).expand(len(self.players), -1)
                 batch = replay.fetch(environments, transitions)
                 for b, i in enumerate(numbers):
                     observation, action, reward, discount, following = run[e].n_step(i, replay.n_step, self.gamma)

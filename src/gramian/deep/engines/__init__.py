@@ -8,7 +8,7 @@ import torch
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.deep.agent.learner import Learner
-from gramian.deep.engines.cuda import CudaEngine
+from gramian.deep.engines.cuda import CudaEngine, HostReplayEngine
 from gramian.deep.engines.engine import Engine
 from gramian.deep.engines.graphs import Execution, compare, pick_execution
 from gramian.deep.engines.plain import PlainEngine
@@ -79,17 +79,18 @@ def make_engine(
     runs = len(learner.seeds)
     sizes = observation, runs, envs_per_run, capacity
     replay: Replay
+    on_gpu: type[CudaEngine]
     if place.type == "cpu":
         # a learner on the CPU needs every core itself
         gathering = min(cores(), _MOST_GATHERING) if device.type == "cuda" else 1
-        replay = HostReplay(*sizes, n_step=n_step, gamma=gamma, threads=gathering)
+        replay, on_gpu = HostReplay(*sizes, n_step=n_step, gamma=gamma, threads=gathering), HostReplayEngine
     elif device.type == "cpu":
         raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
     else:
-        replay = Replay(*sizes, n_step=n_step, gamma=gamma, device=place)
+        replay, on_gpu = Replay(*sizes, n_step=n_step, gamma=gamma, device=place), CudaEngine
     stack = FrameStack(observation, (runs, envs_per_run), device)
     if how != "eager":
-        return CudaEngine(learner, replay, stack, batch_size, parts, compiled=how == "compiled")
+        return on_gpu(learner, replay, stack, batch_size, parts, compiled=how == "compiled")
     on_cores = min(cores(), runs) if device.type == "cpu" and cores() > 1 else 0
     if _has_kernels(learner):
         from gramian.deep.engines.minatar import MinAtarEngine  # numba comes with it

@@ -1,4 +1,7 @@
-"""The engine of a GPU: work is recorded as CUDA graphs, in a queue of the actors and one of the learner."""
+"""The engines of a GPU: work is recorded as CUDA graphs, in a queue of the actors and one of the learner.
+
+`CudaEngine` has its replay on the GPU, `HostReplayEngine` in the host's memory, from which batches are copied.
+"""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -23,7 +26,7 @@ def _nothing() -> None:
 class CudaEngine(Engine):
     """A population on a GPU; its work is ``compiled`` before it is recorded, or not.
 
-    The actors' queue goes first wherever both queues have work. The replay lies on the GPU or on the host.
+    The actors' queue goes first wherever both queues have work.
     """
 
     def __init__(
@@ -43,122 +46,110 @@ class CudaEngine(Engine):
         self._learner_queue = torch.cuda.Stream(device)
         self._acted = [torch.cuda.Event() for _ in self._parts]
         self._drawn, self._learned = torch.cuda.Event(), torch.cuda.Event()
-        # what travels, in page-locked memory of the host, and its copies on the device
+        # what is copied from and to the device, in page-locked memory of the host, and its places on the device
         sizes = [(runs.stop - runs.start, stack.environments[1]) for runs in self._parts]
         self._arrived = [Transition(stack.spec, size, device) for size in sizes]
-        self._knobs = [torch.zeros(2, dtype=torch.float64, pin_memory=True) for _ in sizes]
+        self._inputs = [torch.zeros(2, dtype=torch.float64, pin_memory=True) for _ in sizes]
         self._epsilon_and_step = torch.zeros(len(sizes), 2, dtype=torch.float64, device=device)
         self._chosen = [torch.zeros(size, dtype=torch.int64, device=device) for size in sizes]
         self._actions = [torch.zeros(size, dtype=torch.int64, pin_memory=True) for size in sizes]
-        empty = replay.empty_batch(batch_size)
-        self._drawn_batch = None if replay.in_graphs else empty.map(Tensor.pin_memory)
-        self._batch = empty.map(lambda field: field.to(device))
+        self._batch = replay.empty_batch(batch_size).map(lambda field: field.to(device))
         self._work: dict[str, Callable[[], object]] = {}
-        # the parts whose actors have not seen the outcome of their actions: they see it when they act again
+        # the parts whose outcome the actors have yet to take in: they do it when they act again
         self._unseen: set[int] = set()
         torch.cuda.synchronize(device)
 
     def step(self) -> AbstractContextManager[object]:
-        """See :meth:`Engine.step`."""
+        """See `Engine.step`."""
         return torch.cuda.stream(self._actors_queue)
 
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> None:
-        """See :meth:`Engine.act`."""
-        self._knobs[part].numpy()[:] = epsilon, agent_step
+        """See `Engine.act`."""
+        self._inputs[part].numpy()[:] = epsilon, agent_step
         if (name := f"act{part}") not in self.launches:
             self._prepare(
                 name,
                 partial(self._act, part),
                 (),
-                before=partial(self._epsilon_and_step[part].copy_, self._knobs[part], non_blocking=True),
+                before=partial(self._epsilon_and_step[part].copy_, self._inputs[part], non_blocking=True),
                 after=partial(self._actions[part].copy_, self._chosen[part], non_blocking=True),
             )
         if part in self._unseen:  # one launch for both
             self._unseen.remove(part)
-            if (name := f"look{part}") not in self.launches:
+            if (name := f"observe_act{part}") not in self.launches:
                 self._join(name, (f"observe{part}", f"act{part}"), (self._stack.frames,))
         self.launches[name]()
         self._acted[part].record(self._actors_queue)
 
     def chosen(self, part: int = 0) -> NDArray[np.int64]:
-        """See :meth:`Engine.chosen`. It waits neither for the learner nor for later work of the actors' queue."""
+        """See `Engine.chosen`. It waits neither for the learner nor for later work of the actors' queue."""
         self._acted[part].synchronize()
         return self._actions[part].numpy()
 
     def begin(self, frames: NDArray[np.generic], started: NDArray[np.bool_]) -> None:
-        """See :meth:`Engine.begin`."""
+        """See `Engine.begin`."""
         super().begin(frames, started)
         self._learner.act(self._stack.observations, 1.0, 0)  # allocates what must be there before anything is compiled
         with self.step():
             for part, (arrived, transition) in enumerate(zip(self._arrived, self._transitions, strict=True)):
                 self._prepare(
                     f"observe{part}",
-                    partial(self._take_in, part),
+                    partial(self._push, part),
                     (self._stack.frames,),
                     before=partial(arrived.memory.copy_, transition.memory, non_blocking=True),
                     tuned=False,
                 )
-            if self._replay.in_graphs:
-                # Recording writes a few transitions ahead of the newest. In an empty replay they do no harm.
-                self._prepare("store", self._write, self._replay.counters, tuned=False)
+            self._prepare_store()
         self.synchronize()
 
+    def _prepare_store(self) -> None:
+        """Record how the replay stores: a few transitions ahead of the newest, which do no harm in an empty replay."""
+        self._prepare("store", self._write, self._replay.counters, tuned=False)
+
     def _observe(self, part: int) -> None:
-        if self._cut[part] and self._replay.in_graphs:
+        if self._cut[part]:
             self._arrived[part].final_frames.copy_(self._transitions[part].final_frames, non_blocking=True)
         self._unseen.add(part)
 
-    def _show(self) -> None:
-        """Show the actors what they have not seen yet."""
+    def _observe_unseen(self) -> None:
+        """Let the actors take in the outcomes that they have not seen yet."""
         while self._unseen:
             self.launches[f"observe{self._unseen.pop()}"]()
 
     def store(self) -> None:
-        """See :meth:`Engine.store`."""
-        self._show()
-        if self._replay.in_graphs:
-            self.launches["store"]()
-            self._replay.count()
-        else:
-            finals = joined_finals(self._transitions) if any(self._cut) else None
-            self._replay.add(**joined(self._transitions), final_frames=finals)
+        """See `Engine.store`."""
+        self._observe_unseen()
+        self.launches["store"]()
+        self._replay.count()
 
     def draw(self) -> None:
-        """See :meth:`Engine.draw`."""
-        if self._drawn_batch is not None:
-            self.hand_over()
-            # Where several updates are due in one step, the copy of the last batch may still be on its way.
-            self._drawn.synchronize()
-            self._replay.sample(self._seeds, self.updates, self._batch_size, out=self._drawn_batch)
-            for place, drawn in zip(self._batch.tensors, self._drawn_batch.tensors, strict=True):
-                place.copy_(drawn, non_blocking=True)
-        else:
-            self._actors_queue.wait_event(self._learned)
-            self._run("draw", self._draw, (self._acting,))
+        """See `Engine.draw`."""
+        self._actors_queue.wait_event(self._learned)
+        self._run("draw", self._draw, (self._acting,))
         self._drawn.record(self._actors_queue)
 
     def learn(self) -> None:
-        """See :meth:`Engine.learn`."""
+        """See `Engine.learn`."""
         with torch.cuda.stream(self._learner_queue):
             self._learner_queue.wait_event(self._drawn)
             self._run("learn", self._learn, self._learner.state)
             self._learner.count_update()
             self._learned.record(self._learner_queue)
 
-    def hand_over(self) -> None:
-        """See :meth:`Engine.hand_over`. It only begins it."""
+    def sync_actor_weights(self) -> None:
+        """See `Engine.sync_actor_weights`. It only begins it."""
         self._actors_queue.wait_event(self._learned)
         self._acting.copy_(self._learner.state.online)
 
     @property
     def updates(self) -> int:
-        """See :attr:`Engine.updates`."""
+        """See `Engine.updates`."""
         return self._learner.updates
 
     def synchronize(self) -> None:
-        """See :meth:`Engine.synchronize`."""
+        """See `Engine.synchronize`."""
         with self.step():
-            self._show()
+            self._observe_unseen()
         torch.cuda.synchronize(self._device)
 
     def _act(self, part: int) -> None:
@@ -167,12 +158,12 @@ class CudaEngine(Engine):
         seen = self._stack.observations[runs]
         self._chosen[part].copy_(self._learner.act(seen, epsilon, agent_step, weights=self._acting, runs=runs))
 
-    def _take_in(self, part: int) -> None:
+    def _push(self, part: int) -> None:
         fields = self._arrived[part].fields
-        self._stack.push(fields["frames"], fields["started"], self._parts[part])
+        self._stack.push(fields.frames, fields.started, self._parts[part])
 
     def _write(self) -> None:
-        self._replay.write(**joined(self._arrived), final_frames=joined_finals(self._arrived))
+        self._replay.write(joined(self._arrived), joined_finals(self._arrived))
 
     def _draw(self) -> None:
         state = self._learner.state
@@ -221,3 +212,28 @@ class CudaEngine(Engine):
         self.synchronize()
         stream = torch.cuda.current_stream(self._device)
         self.launches[name] = record(launch, changed, stream, compiled=False)
+
+
+class HostReplayEngine(CudaEngine):
+    """A `CudaEngine` whose replay lies on the host, which stores and draws itself and copies each batch to the GPU."""
+
+    def _prepare_store(self) -> None:
+        self._drawn_batch = self._replay.empty_batch(self._batch_size).map(Tensor.pin_memory)
+
+    def _observe(self, part: int) -> None:
+        self._unseen.add(part)
+
+    def store(self) -> None:
+        """See `Engine.store`."""
+        self._observe_unseen()
+        self._replay.add(joined(self._transitions), joined_finals(self._transitions) if any(self._cut) else None)
+
+    def draw(self) -> None:
+        """See `Engine.draw`."""
+        self.sync_actor_weights()
+        # Where several updates are due in one step, the copy of the last batch may still be on its way.
+        self._drawn.synchronize()
+        self._replay.sample(self._seeds, self.updates, self._batch_size, out=self._drawn_batch)
+        for place, drawn in zip(self._batch.tensors, self._drawn_batch.tensors, strict=True):
+            place.copy_(drawn, non_blocking=True)
+        self._drawn.record(self._actors_queue)

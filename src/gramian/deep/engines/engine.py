@@ -14,7 +14,7 @@ from torch import Tensor
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.streams import Stream
 from gramian.deep.envs.observations import FrameStack, ObservationSpec
-from gramian.deep.replay import Replay
+from gramian.deep.replay import Outcome, Replay
 
 _ALIGNMENT = 64
 """The fields of a transition begin at multiples of this many bytes."""
@@ -23,21 +23,14 @@ _SEGMENT_BYTES = 256 << 20
 
 
 class Transition:
-    """One step of a part's environments on its way to the replay: fields ``[P, E, …]`` in one block of memory.
-
-    Parameters
-    ----------
-    spec
-        What an observation is.
-    environments
-        ``(P, E)``: the runs of the part, and the environments of each.
+    """One step of a part's environments on its way to the replay.
 
     Attributes
     ----------
-    memory
-        Bytes, so that one copy moves all fields.
     fields
-        By the names of the arguments of `Replay.add`, except ``final_frames``.
+        ``[P, E, …]`` each: the runs of the part, and the environments of each.
+    memory
+        The bytes of all fields in one block, so that one copy moves them.
     final_frames
         A tensor of its own, since it is rarely needed.
     """
@@ -51,46 +44,41 @@ class Transition:
         pinned: bool = False,
     ) -> None:
         frame, dtype = spec.frame_shape, spec.torch_dtype
-        kinds = {
-            "actions": ((), torch.int64),
-            "rewards": ((), torch.float32),
-            "terminal": ((), torch.bool),
-            "truncated": ((), torch.bool),
-            "started": ((), torch.bool),
-            "frames": (frame, dtype),
-        }
-        count = math.prod(environments)
-        sizes = [count * math.prod(shape) * kind.itemsize for shape, kind in kinds.values()]
+        # actions, rewards, terminal, truncated, started, frames
+        dtypes = (torch.int64, torch.float32, torch.bool, torch.bool, torch.bool, dtype)
+        shapes: list[tuple[int, ...]] = [environments] * 5 + [(*environments, *frame)]
+        sizes = [math.prod(shape) * kind.itemsize for shape, kind in zip(shapes, dtypes, strict=True)]
         ends = np.cumsum([-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]).tolist()
         self.memory = torch.zeros(ends[-1], dtype=torch.uint8, device=device, pin_memory=pinned)
-        self.fields = {
-            name: self.memory[begin : begin + size].view(kind).view(*environments, *shape)
-            for (name, (shape, kind)), begin, size in zip(kinds.items(), [0, *ends], sizes, strict=False)
-        }
+        self.fields = Outcome(
+            *(
+                self.memory[begin : begin + size].view(kind).view(shape)
+                for shape, kind, begin, size in zip(shapes, dtypes, [0, *ends], sizes, strict=False)
+            )
+        )
         self.final_frames = torch.zeros(*environments, *frame, dtype=dtype, device=device, pin_memory=pinned)
-        self._arrays = {} if self.memory.is_cuda else {name: field.numpy() for name, field in self.fields.items()}
 
     def fill(self, final_frames: NDArray[np.generic], **outcome: NDArray[Any]) -> bool:
-        """Copy the host's arrays into the fields; says whether there are final frames among them."""
-        for name, place in self._arrays.items():
-            place[...] = outcome[name]
+        """Copy the host's arrays into the fields of a transition on the host; gives whether a game was truncated."""
+        for name, array in outcome.items():
+            getattr(self.fields, name).numpy()[...] = array
         if cut := bool(np.count_nonzero(outcome["truncated"])):
             self.final_frames.numpy()[...] = final_frames
         return cut
 
 
-def joined(transitions: Sequence[Transition]) -> dict[str, Tensor]:
+def joined(transitions: Sequence[Transition]) -> Outcome:
     """The fields of all parts together, in their order, without the final frames.
 
     Examples
     --------
     >>> parts = [Transition(ObservationSpec((4,), np.float32, 1), (runs, 2)) for runs in (3, 1)]
-    >>> joined(parts)["frames"].shape
+    >>> joined(parts).frames.shape
     torch.Size([4, 2, 4])
     """
     if len(transitions) == 1:
         return transitions[0].fields
-    return {name: torch.cat([part.fields[name] for part in transitions]) for name in transitions[0].fields}
+    return Outcome(*map(torch.cat, zip(*(part.fields for part in transitions), strict=True)))
 
 
 def joined_finals(transitions: Sequence[Transition]) -> Tensor:
@@ -105,18 +93,18 @@ class Engine(ABC):
     play while the learner learns, so the actors have weights of their own. A step is:
 
     1. `act`: the actors choose actions; the environments begin to carry them out;
-    2. `update`, where one has fallen due by the transitions so far: the actors get the weights after the *last* update
-       and a batch is drawn from the replay as it is now (`draw`); then the online weights are updated on that batch
+    2. `update`, where one is due by the transitions so far: the actors get the weights after the *last* update and a
+       batch is drawn from the replay as it is now (`draw`); then the online weights are updated on that batch
        (`learn`), while the environments and the next steps go on;
-    3. when the environments are done, `observe`: the actors see the outcome, and `act` again; `store`: the outcome goes
+    3. when the environments are done, `observe`: the actors get the outcome, and `act` again; `store`: the outcome goes
        into the replay.
 
     With one update in four steps, the actions of the first of them lack the two newest updates and those of the other
-    three the newest one. With the setting ``sequential``, `update` and `hand_over` come first and none is lacking.
+    three the newest one. With the setting ``sequential``, `update` and `sync_actor_weights` come first and none is
+    lacking.
 
-    The actions are waited for (`chosen`) when environments can begin to carry them out. The runs may be divided into
-    parts that act one after the other, so that the environments of one part play while actions are chosen for another.
-    No number depends on it: between the actions of the parts, weights do not change.
+    The runs may be divided into parts that act one after the other, so that the environments of one part play while
+    actions are chosen for another. No number depends on it: between the actions of the parts, weights do not change.
 
     Parameters
     ----------
@@ -153,7 +141,7 @@ class Engine(ABC):
         """Wait for the actions that a part's runs have chosen, ``[P, E]``; valid until the part acts again."""
 
     def observe(self, part: int = 0, **outcome: NDArray[Any]) -> None:
-        """Show a part's actors the outcome of their actions: the arguments of `Replay.add` as arrays."""
+        """Take in the outcome of a part's actions: the fields of `Outcome` and ``final_frames`` as arrays."""
         self._cut[part] = self._transitions[part].fill(**outcome)
         self._observe(part)
 
@@ -179,7 +167,7 @@ class Engine(ABC):
         """Begin to update the online weights on the batch drawn."""
 
     @abstractmethod
-    def hand_over(self) -> None:
+    def sync_actor_weights(self) -> None:
         """Give the actors the newest weights, those of an update under way included."""
 
     @property
@@ -196,7 +184,7 @@ class Engine(ABC):
         return nullcontext()
 
     def close(self) -> None:
-        """Wait for what is under way, and give threads back."""
+        """Wait for what is under way, and end threads."""
         self.synchronize()
 
     @property

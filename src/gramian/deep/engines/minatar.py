@@ -1,7 +1,7 @@
-"""The engine of MinAtar on a CPU: acting and updates are one call of a kernel for each run.
+"""The engine of MinAtar on a CPU: acting and updates are calls of kernels for each run.
 
-The kernels are here because MinAtar trains 3 times as fast with them: its pictures are nearly empty, nothing is
-allocated, and a kernel leaves the interpreter to the other threads, so that a population acts while it learns.
+The kernels are here because MinAtar trains 3 times as fast with them: its pictures are nearly empty, and a kernel
+leaves the interpreter to the other threads, so that a population acts while it learns.
 """
 
 import math
@@ -12,10 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gramian.core.arms import Arm
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner
-from gramian.deep.engines.kernels import penalties
 from gramian.deep.engines.kernels import update as kernels
 from gramian.deep.engines.plain import PlainEngine
 from gramian.deep.envs.observations import FrameStack
@@ -23,7 +21,7 @@ from gramian.deep.replay import Replay
 
 
 class MinAtarEngine(PlainEngine):
-    """A `PlainEngine` whose runs act and learn by kernels; a penalty without a kernel learns by the plain update."""
+    """A `PlainEngine` whose runs act and learn by kernels; a penalty of next states learns by the plain update."""
 
     def __init__(
         self,
@@ -35,12 +33,11 @@ class MinAtarEngine(PlainEngine):
         threads: int = 0,
     ) -> None:
         super().__init__(learner, replay, stack, batch_size, parts, threads)
-        self._updates = {
-            run: RunUpdate(learner, run) for run, arm in enumerate(learner.objective.arms.arms) if has_kernel(arm)
-        }
+        updates = [RunUpdate(learner, run) for run in range(len(learner.seeds))]
+        self._updates = {run: update for run, update in enumerate(updates) if update.possible}
         self._actors = networks(learner, self._acting)
         self._pictures = stack.observations.numpy()
-        self._workspace = kernels.workspace(self._actors[0], self._pictures[0], penalties.NONE)
+        self._workspace = kernels.workspace(self._actors[0], self._pictures[0])
         self._legal = legal_actions(learner)
         self._best = np.zeros(stack.environments, np.int64)
 
@@ -57,30 +54,26 @@ class MinAtarEngine(PlainEngine):
 
 
 class RunUpdate:
-    """The update of one run as one call of a kernel: `gramian.deep.agent.learner.update` in place."""
+    """The update of one run by kernels: `gramian.deep.agent.learner.update` in place."""
 
     def __init__(self, learner: Learner, run: int) -> None:
-        objective, adam, state = learner.objective, learner.adam, learner.state
-        (arm,) = objective.arms.arms[run].active or (Arm("none"),)
-        self._run, self._adam = run, adam
-        gradient = torch.zeros_like(state.online[run : run + 1])
+        row = slice(run, run + 1)
+        objective, adam, state = learner.objective.select(row), learner.adam, learner.state.select(row)
+        self._run, self._adam, self._objective = run, adam, objective
+        self.possible = all(group.gradient is not None for group in objective.arms.groups)
+        """Whether its penalties have closed forms."""
         self._online, self._target, self._gradient = (
-            networks(learner, rows)[0] for rows in (state.online[run : run + 1], state.target[run : run + 1], gradient)
+            networks(learner, rows)[0] for rows in (state.online, state.target, torch.zeros_like(state.online))
         )
-        self._moments = state.mean[run].numpy(), state.square[run].numpy()
-        self._counters = state.updates[run : run + 1].numpy(), state.diverged_at[run : run + 1].numpy()
+        self._moments = state.mean[0].numpy(), state.square[0].numpy()
+        self._counters = state.updates.numpy(), state.diverged_at.numpy()
         self._rate = adam.learning_rates[run].item()
         self._legal = legal_actions(learner)[run]
-        kind = penalties.KINDS.get(arm.kind, penalties.NONE)
-        self._loss = kernels.Loss(
-            kind, float(arm.kappa), arm.centered, objective.td_loss == "squared", objective.double_q
-        )
+        self._squared, self._double_q = objective.td_loss == "squared", objective.double_q
         self._workspace: kernels.Workspace | None = None
-        self.losses = np.zeros(2, np.float32)
-        """The mean TD loss and the penalty without κ, of the last batch."""
 
-    def learn(self, batch: Batch, number: int) -> None:
-        """The ``number``-th update, on the run's part of a batch of all runs."""
+    def learn(self, batch: Batch, number: int) -> tuple[float, float]:
+        """The ``number``-th update, on the run's part of a batch of all runs; gives the TD loss and κ · penalty."""
         observations, actions, rewards, discounts, next_observations = (
             field.numpy()[self._run] for field in batch.tensors
         )
@@ -92,21 +85,35 @@ class RunUpdate:
             np.ascontiguousarray(next_observations),
         )
         if self._workspace is None or len(self._workspace.counts) != len(samples.actions):
-            self._workspace = kernels.workspace(self._online, samples.observations, self._loss.kind)
-        kernels.update(
+            self._workspace = kernels.workspace(self._online, samples.observations)
+        kernels.evaluate(samples, self._double_q, self._online, self._target, self._workspace)
+        penalty = self._penalise(self._workspace.features, self._workspace.next_features)
+        td = kernels.update(
             samples,
             self._legal,
-            self._loss,
+            self._squared,
+            self._double_q,
             self._online,
-            self._target,
             self._gradient,
             *self._moments,
             self._step(number),
             number,
             *self._counters,
             self._workspace,
-            self.losses,
         )
+        return td, penalty
+
+    def _penalise(self, features: NDArray[np.float32], gradient: NDArray[np.float32]) -> float:
+        """κ · penalty; its gradient is written to ``gradient`` ``[B, d]``."""
+        gradient[:] = 0
+        penalty, kappas = 0.0, self._objective.arms.kappas
+        for group in self._objective.arms.groups:
+            if group.gradient is not None:
+                found = group.gradient(torch.from_numpy(features)[None])
+                kappa = kappas if group.shares is None else kappas * group.shares
+                torch.from_numpy(gradient).addcmul_(found.gradient[0], kappa)
+                penalty += float(found.value * kappa)
+        return penalty
 
     def _step(self, number: int) -> kernels.Step:
         """The coefficients of Adam's ``number``-th step."""
@@ -122,11 +129,6 @@ class RunUpdate:
             epsilon=float(adam.epsilon),
             rate=rate / (1 - beta1**number),
         )
-
-
-def has_kernel(arm: Arm) -> bool:
-    """Whether a kernel learns with the arm: it has one penalty at most, and that one is there."""
-    return len(arm.active) <= 1 and all(term.kind in penalties.KINDS for term in arm.active)
 
 
 def networks(learner: Learner, rows: Tensor) -> list[kernels.Network]:

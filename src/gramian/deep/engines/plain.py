@@ -11,7 +11,7 @@ from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.streams import Stream, bits, further, integers, uniform
 from gramian.deep.engines.engine import Engine, joined, joined_finals
 from gramian.deep.envs.observations import FrameStack
-from gramian.deep.replay import Replay
+from gramian.deep.replay import Outcome, Replay
 
 _BLOCK_STEPS = 256
 """Steps whose random numbers are made at once: one call for all of them costs about as much as one call for one."""
@@ -44,7 +44,7 @@ class PlainEngine(Engine):
         self._learning: list[Future[None]] = []
 
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> None:
-        """See :meth:`Engine.act`: the actions of `Learner.act`, whose random numbers are made on the host."""
+        """See `Engine.act`: the actions of `Learner.act`, whose random numbers are made on the host."""
         runs = self._parts[part]
         block, place = divmod(agent_step, _BLOCK_STEPS)
         if block != self._random_block:
@@ -61,29 +61,28 @@ class PlainEngine(Engine):
         return self._learner.greedy(self._stack.observations[runs], self._acting, runs).cpu().numpy()
 
     def chosen(self, part: int = 0) -> NDArray[np.int64]:
-        """See :meth:`Engine.chosen`."""
+        """See `Engine.chosen`."""
         return self._chosen[part]
 
     def _observe(self, part: int) -> None:
         fields, device = self._transitions[part].fields, self._stack.frames.device
-        self._stack.push(fields["frames"].to(device), fields["started"].to(device), self._parts[part])
+        self._stack.push(fields.frames.to(device), fields.started.to(device), self._parts[part])
 
     def store(self) -> None:
-        """See :meth:`Engine.store`."""
+        """See `Engine.store`."""
         device = self._replay.device
         finals = joined_finals(self._transitions).to(device) if any(self._cut) else None
-        fields = {name: field.to(device) for name, field in joined(self._transitions).items()}
-        self._replay.add(**fields, final_frames=finals)
+        self._replay.add(Outcome(*(field.to(device) for field in joined(self._transitions))), finals)
 
     def draw(self) -> None:
-        """See :meth:`Engine.draw`."""
+        """See `Engine.draw`."""
         # The learner may still be at work on the other batch.
         self._replay.sample(self._seeds, self.updates, self._batch_size, out=self._next_batch)
-        self.hand_over()
+        self.sync_actor_weights()
         self._batch, self._next_batch = self._next_batch, self._batch
 
     def learn(self) -> None:
-        """See :meth:`Engine.learn`. With threads it returns before the update is done."""
+        """See `Engine.learn`. With threads it returns before the update is done."""
         device, number = self._learner.seeds.device, self._learner.updates + 1
         batch = self._batch.map(lambda field: field.to(device))
         if self._pool is None:
@@ -101,18 +100,18 @@ class PlainEngine(Engine):
         """The ``number``-th update of one of `Learner.blocks`."""
         self._learner.update_block(block, batch)
 
-    def hand_over(self) -> None:
-        """See :meth:`Engine.hand_over`."""
+    def sync_actor_weights(self) -> None:
+        """See `Engine.sync_actor_weights`."""
         self.synchronize()
         self._acting.copy_(self._learner.state.online)
 
     @property
     def updates(self) -> int:
-        """See :attr:`Engine.updates`."""
+        """See `Engine.updates`."""
         return self._learner.updates + bool(self._learning)
 
     def synchronize(self) -> None:
-        """See :meth:`Engine.synchronize`."""
+        """See `Engine.synchronize`."""
         if self._learning:
             wait(self._learning)
             for task in self._learning:
@@ -121,7 +120,7 @@ class PlainEngine(Engine):
             self._learner.count_update()
 
     def close(self) -> None:
-        """See :meth:`Engine.close`."""
+        """See `Engine.close`."""
         try:
             super().close()
         finally:

@@ -1,14 +1,14 @@
-"""Replay memory of a population: one frame for a step, observations rebuilt when they are sampled.
+"""Replay memory of a population: one frame a step, observations rebuilt when they are sampled.
 
 Every environment has a ring of *slots*. A slot holds one frame and the action taken on seeing it; the newest slot holds
 the frame that waits for its action. A slot's *age* (steps since the game began, at most the stack's length) says how
 many of the slots before it belong to its stack. An episode that ran out of time has a slot of its own for the last
 frame, from which a learner bootstraps and no transition starts.
 
-Transitions are numbered 0, 1, 2, … and, as all environments step together, the k-th call of :meth:`Replay.add` makes
-transition k of every environment. ``starts`` maps a transition to its slot. A transition can be sampled once its n
-steps are known, and as long as it is among the newest ``capacity / E`` of its environment: these form one interval of
-numbers ``[first, last]`` for each environment, so that a uniform draw needs no rejection.
+Transitions are numbered 0, 1, 2, …: the k-th call of `Replay.add` makes transition k of every environment. ``starts``
+maps a transition to its slot. A transition can be sampled once its n steps are known, and as long as it is among the
+newest ``capacity / E`` of its environment. These are one interval ``[first, last]`` for each environment, so that a
+uniform draw needs no rejection.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,23 @@ from gramian.deep.envs.observations import ObservationSpec
 
 TERMINAL, TRUNCATED = 1, 2
 """How a step ended, as flags: no value follows; the time was over."""
+
+
+class Outcome(NamedTuple):
+    """What one step of all environments gives to the replay; every tensor is ``[P, E, …]``."""
+
+    actions: Tensor
+    """Taken on seeing the frames before."""
+    rewards: Tensor
+    """The learner's (clipped, if it clips them)."""
+    terminal: Tensor
+    """bool: the learner's episode ended (game over, or a life lost where that counts), so that no value follows."""
+    truncated: Tensor
+    """bool: the game was ended by its time limit."""
+    started: Tensor
+    """bool: ``frames`` is the first of a game, because one was over or truncated."""
+    frames: Tensor
+    """The newest frames: the first of the next game where one ended."""
 
 
 class _Layout(NamedTuple):
@@ -66,39 +83,28 @@ def bytes_needed(spec: ObservationSpec, population: int, envs_per_run: int, capa
 
 
 class Replay:
-    """The last ``capacity`` transitions of each of P runs.
+    """The last ``capacity`` transitions of each of P runs, on ``device``.
 
     Parameters
     ----------
     spec
         What one observation is.
-    population
-        P.
     envs_per_run
         E: the capacity of a run is split evenly over its environments.
-    capacity
-        Transitions kept for each run.
-    n_step
-        Steps of reward in a transition.
-    gamma
-        Discount γ of a step.
-    device
-        Where everything lies and is sampled.
+    n_step, gamma
+        Steps of reward in a transition, and the discount γ of a step.
 
     Examples
     --------
     >>> import numpy as np
     >>> replay = Replay(ObservationSpec((1,), np.float32, 1), population=1, envs_per_run=1, capacity=10)
-    >>> no, yes = torch.tensor([[False]]), torch.tensor([[True]])
+    >>> no = torch.tensor([[False]])
     >>> replay.begin(torch.tensor([[[0.5]]]))
-    >>> replay.add(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, torch.tensor([[[0.75]]]), no)
+    >>> replay.add(Outcome(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, no, torch.tensor([[[0.75]]])))
     >>> batch = replay.sample(torch.tensor([7]), counter=0, batch_size=1)
     >>> [x.item() for x in batch.tensors]
     [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
-
-    in_graphs = True
-    """Whether `write`, `indices` and `fetch` can be recorded in a CUDA graph."""
 
     def __init__(
         self,
@@ -121,16 +127,16 @@ class Replay:
         self.shape = (population, envs_per_run)
         self.n_step = n_step
         self.added = 0
-        """Calls of :meth:`add` so far: the number of transitions of every environment."""
+        """Calls of `add` so far: the number of transitions of every environment."""
         self._floor = 0  # the first transition that there is
         self._layout = _layout(capacity, envs_per_run, spec.stack)
         count, slots = population * envs_per_run, self._layout.slots
-        device = torch.device(device)
 
         # The frames are not cleared, so that memory of the host is taken as it fills. The last one stays zero: it
         # stands before the first frame of an episode.
         self._frames = torch.empty(count * slots + 1, *spec.frame_shape, dtype=spec.torch_dtype, device=device)
         self._frames[-1] = 0
+        self.device = device = self._frames.device
         self._nothing = count * slots
         self._actions = torch.zeros(count * slots, dtype=torch.uint8, device=device)
         self._rewards = torch.zeros(count * slots, dtype=torch.float32, device=device)
@@ -149,13 +155,8 @@ class Replay:
         self._counted = torch.arange(0, device=device)
 
     @property
-    def device(self) -> torch.device:
-        """Where everything lies."""
-        return self._frames.device
-
-    @property
     def counters(self) -> tuple[Tensor, ...]:
-        """What :meth:`write` changes beside the transitions themselves."""
+        """What `write` changes beside the transitions themselves."""
         return self._added, self._head, self._first, self._last
 
     @property
@@ -168,13 +169,6 @@ class Replay:
         """Whether every environment has a transition that can be sampled."""
         return self.added >= self._floor + self.n_step + (self.spec.stack - 1 if self._floor else 0)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes allocated for what grows with the replay's size, as :func:`bytes_needed` foretells them."""
-        tensors = (self._frames, self._actions, self._rewards, self._ends, self._ages, self._starts)
-        counters = (self._base, self._head, self._first, self._last)
-        return sum(tensor.numel() * tensor.element_size() for tensor in (*tensors, *counters))
-
     def begin(self, frames: Tensor) -> None:
         """Take the first frames ``[P, E, *frame_shape]`` of the first episodes; empties the replay."""
         self.added = self._floor = 0
@@ -184,64 +178,29 @@ class Replay:
         self._last.fill_(-1)
         self._put(self._base, frames, torch.zeros_like(self._head))
 
-    def add(
-        self,
-        actions: Tensor,
-        rewards: Tensor,
-        terminal: Tensor,
-        truncated: Tensor,
-        frames: Tensor,
-        started: Tensor,
-        final_frames: Tensor | None = None,
-    ) -> None:
-        """Add one step of all environments. Every tensor is ``[P, E, …]`` and lies on the replay's device.
+    def add(self, outcome: Outcome, final_frames: Tensor | None = None) -> None:
+        """Add one step of all environments, which lies on the replay's device. Nothing waits for the device.
 
-        Nothing here waits for the device. It is :meth:`write` and then :meth:`count`.
-
-        Parameters
-        ----------
-        actions
-            Taken on seeing the frames given before.
-        rewards
-            The learner's (clipped, if it clips them).
-        terminal
-            bool: the learner's episode ended (game over, or a life lost where that counts), so that no value follows.
-        truncated
-            bool: the game was ended by its time limit.
-        frames
-            The newest frames: the first of the next game where one ended.
-        started
-            bool: ``frames`` is the first of a game, because one was over or truncated.
-        final_frames
-            The truncated games' last frames. May be None where no game is truncated.
+        ``final_frames`` ``[P, E, *frame_shape]`` are the truncated games' last; None where no game is truncated.
         """
-        self.write(actions, rewards, terminal, truncated, frames, started, final_frames)
+        self.write(outcome, final_frames)
         self.count()
 
-    def write(
-        self,
-        actions: Tensor,
-        rewards: Tensor,
-        terminal: Tensor,
-        truncated: Tensor,
-        frames: Tensor,
-        started: Tensor,
-        final_frames: Tensor | None = None,
-    ) -> None:
-        """The device's part of :meth:`add`: it depends on nothing that the host knows, so a CUDA graph can hold it."""
+    def write(self, outcome: Outcome, final_frames: Tensor | None = None) -> None:
+        """The device's part of `add`: it depends on nothing that the host knows, so a CUDA graph can hold it."""
         layout = self._layout
         slot = self._base + self._head
-        cut = truncated.reshape(-1).to(torch.int64)
-        ended = terminal.reshape(-1).to(torch.int64) * TERMINAL + cut * TRUNCATED
-        self._actions[slot] = actions.reshape(-1).to(torch.uint8)
-        self._rewards[slot] = rewards.reshape(-1).to(torch.float32)
+        cut = outcome.truncated.reshape(-1).to(torch.int64)
+        ended = outcome.terminal.reshape(-1).to(torch.int64) * TERMINAL + cut * TRUNCATED
+        self._actions[slot] = outcome.actions.reshape(-1).to(torch.uint8)
+        self._rewards[slot] = outcome.rewards.reshape(-1).to(torch.float32)
         self._ends[slot] = ended.to(torch.uint8)
         self._starts.index_copy_(1, (self._added % layout.starts).view(1), self._head.to(torch.int32)[:, None])
         age = (self._ages[slot].to(torch.int64) + 1).clamp(max=self.spec.stack)
         if final_frames is not None:  # where nothing was truncated, the frames below take this slot
             self._put(self._base + (self._head + 1) % layout.slots, final_frames, age)
         self._head.copy_((self._head + 1 + cut) % layout.slots)
-        self._put(self._base + self._head, frames, torch.where(started.reshape(-1), 0, age))
+        self._put(self._base + self._head, outcome.frames, torch.where(outcome.started.reshape(-1), 0, age))
 
         number = self._added.clone()
         self._added.add_(1)
@@ -253,12 +212,8 @@ class Replay:
         self._first.copy_(first)
 
     def count(self) -> None:
-        """The host's part of :meth:`add`: there is one more transition."""
+        """The host's part of `add`: there is one more transition."""
         self.added += 1
-
-    def sizes(self) -> Tensor:
-        """``[P]``: how many transitions of each run can be sampled."""
-        return self._counts().sum(dim=1)
 
     def bounds(self) -> tuple[Tensor, Tensor]:
         """``[P, E]`` each: the first and the last transition of every environment that can be sampled."""
@@ -270,36 +225,31 @@ class Replay:
         """Draw transitions uniformly, with replacement: (environment, transition), ``[P, B]`` each.
 
         Element b of run p is a function of (``seeds[p]``, ``stream``, ``counter``, b) and of what the run's replay
-        holds; each transition has the same chance up to 2^-63 times their number.
-
-        Parameters
-        ----------
-        seeds
-            int64 ``[P]``.
-        counter
-            Which draw this is; a tensor inside a CUDA graph.
+        holds; each transition has the same chance up to 2^-63 times their number. In a CUDA graph ``counter`` is a
+        tensor.
         """
-        counts = self._counts()
+        first = self._first.view(self.shape)
+        counts = (self._last.view(self.shape) - first + 1).clamp(min=0)
         ends = counts.cumsum(dim=1)
-        random_bits = torch_bits(seeds[:, None], stream, counter, self._numbers(batch_size))
-        drawn = torch_integers(random_bits, ends[:, -1:])
+        drawn = torch_integers(torch_bits(seeds[:, None], stream, counter, self._numbers(batch_size)), ends[:, -1:])
         environment = (drawn[:, :, None] >= ends[:, None, :]).sum(dim=2)
         rank = drawn - (ends - counts).gather(1, environment)
-        return environment, rank + self._first.view(self.shape).gather(1, environment)
+        return environment, rank + first.gather(1, environment)
 
     def empty_batch(self, batch_size: int) -> Batch:
-        """Memory for a batch of this replay's transitions, for :meth:`fetch` and :meth:`sample` to write into."""
+        """Memory for a batch of this replay's transitions, for `fetch` and `sample` to write into."""
         self._numbers(batch_size)  # so that they are there before anything is compiled
-        shape, device = (self.shape[0], batch_size), self._frames.device
-        looks = [torch.empty(*shape, *self.spec.shape, dtype=self.spec.torch_dtype, device=device) for _ in range(2)]
-        numbers = torch.empty(2, *shape, device=device)
-        return Batch(looks[0], torch.empty(shape, dtype=torch.int64, device=device), numbers[0], numbers[1], looks[1])
+        shape, device = (self.shape[0], batch_size), self.device
+        seen, following = (
+            torch.empty(*shape, *self.spec.shape, dtype=self.spec.torch_dtype, device=device) for _ in range(2)
+        )
+        rewards, discounts = torch.empty(2, *shape, device=device)
+        return Batch(seen, torch.empty(shape, dtype=torch.int64, device=device), rewards, discounts, following)
 
     def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
-        """Rebuild the given transitions of every run: both arguments are int64 ``[P, B]``.
+        """Rebuild the given transitions of every run, int64 ``[P, B]`` each; with ``out`` the batch is written there.
 
-        A window of n steps stops where the episode ends; where the game was over, the next observation is zero. With
-        ``out`` the batch is written there.
+        A window of n steps stops where the episode ends; where the game was over, the next observation is zero.
         """
         run = torch.arange(self.shape[0], device=environments.device)[:, None]
         row = run * self.shape[1] + environments
@@ -334,30 +284,22 @@ class Replay:
         stream: Stream = Stream.REPLAY,
         out: Batch | None = None,
     ) -> Batch:
-        """Draw ``batch_size`` transitions of every run: :meth:`fetch` of :meth:`indices`."""
-        self._check_ready()
-        return self.fetch(*self.indices(seeds, counter, batch_size, stream), out)
-
-    def _check_ready(self) -> None:
+        """Draw ``batch_size`` transitions of every run: `fetch` of `indices`."""
         if not self.ready:
             raise ValueError(f"nothing to sample yet: {self.added - self._floor} steps were added")
+        return self.fetch(*self.indices(seeds, counter, batch_size, stream), out)
 
     def segment(self, start: int, end: int) -> dict[str, Tensor]:
         """Copy transitions ``[start, end)`` of all environments to the host; what is copied never changes again.
 
-        Transitions that an environment holds no more come as zeros.
-
-        Returns
-        -------
-        dict
-            ``frames [P·E, n, *frame_shape]``, ``actions``, ``rewards``, ``ends``, ``ages`` ``[P·E, n]``, the
-            truncated episodes' ``final_frames [k, *frame_shape]`` in the order of environment and transition, and
-            ``start``.
+        ``frames [P·E, n, *frame_shape]``; ``actions``, ``rewards``, ``ends``, ``ages`` ``[P·E, n]``, zero where an
+        environment no longer holds the transition; ``final_frames [k, *frame_shape]`` of the truncated episodes, by
+        environment and transition; and ``start``.
         """
         if not self.oldest <= start <= end <= self.added:
             raise ValueError(f"transitions [{start}, {end}) are not within [{self.oldest}, {self.added})")
-        number = torch.arange(start, end, device=self._head.device)
-        row = torch.arange(self._head.numel(), device=number.device)[:, None]
+        number = torch.arange(start, end, device=self.device)
+        row = torch.arange(self._head.numel(), device=self.device)[:, None]
         local = self._starts[row, number % self._layout.starts].to(torch.int64)
         slot = self._slot(row, local)
         held = number >= self._first[:, None] - self.spec.stack + 1
@@ -386,20 +328,10 @@ class Replay:
         }
 
     def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
-        """Become a replay that samples and goes on as the saved one did.
+        """Go on as the replay that gave this `state`, with the transitions of its `segment` calls.
 
-        Parameters
-        ----------
-        state
-            Of :meth:`state`.
-        segments
-            Of :meth:`segment`, one after the other without gaps, from ``oldest`` (as it was then) or before to the
-            last transition. Without them the replay is empty, and its transitions are numbered on from those saved.
-
-        Raises
-        ------
-        UserError
-            If the segments do not fit.
+        The segments follow one another without gaps, from ``oldest`` (as it was then) or before. Without them the
+        replay is empty, and its transitions are numbered on from those saved. A gap is a `UserError`.
         """
         added, floor = int(state["added"]), int(state["floor"])
         if state["first"].shape != self._head.shape:
@@ -420,10 +352,9 @@ class Replay:
             self._append(segment)
         if self.added != added:
             raise UserError(f"the saved replay is not whole: it ends before transition {self.added}, not {added}")
-        device = self._head.device
         self._added.fill_(added)
-        ages = state["ages"].to(device)
-        self._put(self._base + self._head, state["frames"].to(device), ages)
+        ages = state["ages"].to(self.device)
+        self._put(self._base + self._head, state["frames"].to(self.device), ages)
         if segments:
             self._first.copy_(state["first"])
             self._last.copy_(state["last"])
@@ -432,27 +363,26 @@ class Replay:
             self._last.fill_(added - 1)
 
     def _append(self, segment: dict[str, Tensor]) -> None:
-        # in parts that fit into the rings, so that nothing is written to one place twice at once
+        """Add the transitions of a segment, in parts that fit into the rings: no place is written twice at once."""
         longest = min(self._layout.starts, self._layout.slots // 2 - 1)
-        device = self._head.device
-        row = torch.arange(self._head.numel(), device=device)[:, None]
+        row = torch.arange(self._head.numel(), device=self.device)[:, None]
         finals = torch.nonzero(segment["ends"] & TRUNCATED)[:, 1]  # in the order of the final frames
         for begin in range(0, segment["ends"].shape[1], longest):
             part = slice(begin, begin + longest)
-            ends = segment["ends"][:, part].to(device)
+            ends = segment["ends"][:, part].to(self.device)
             cut = ends & TRUNCATED > 0
             used = (1 + cut.to(torch.int64)).cumsum(dim=1)
             local = self._head[:, None] + used - 1 - cut.to(torch.int64)
             slot = self._slot(row, local)
-            self._put(slot, segment["frames"][:, part].to(device), segment["ages"][:, part].to(device))
-            self._actions[slot] = segment["actions"][:, part].to(device)
-            self._rewards[slot] = segment["rewards"][:, part].to(device)
+            self._put(slot, segment["frames"][:, part].to(self.device), segment["ages"][:, part].to(self.device))
+            self._actions[slot] = segment["actions"][:, part].to(self.device)
+            self._rewards[slot] = segment["rewards"][:, part].to(self.device)
             self._ends[slot] = ends
-            numbers = torch.arange(self.added, self.added + ends.shape[1], device=device)
+            numbers = torch.arange(self.added, self.added + ends.shape[1], device=self.device)
             self._starts[:, numbers % self._layout.starts] = (local % self._layout.slots).to(torch.int32)
             final_frames = segment["final_frames"][(finals >= begin) & (finals < begin + longest)]
             ages = (self._ages[slot[cut]].to(torch.int64) + 1).clamp(max=self.spec.stack)
-            self._put(self._slot(row, local + 1)[cut], final_frames.to(device), ages)
+            self._put(self._slot(row, local + 1)[cut], final_frames.to(self.device), ages)
             self._head.copy_((self._head + used[:, -1]) % self._layout.slots)
             self.added += ends.shape[1]
 
@@ -461,9 +391,6 @@ class Replay:
         if len(self._counted) != count:
             self._counted = torch.arange(count, device=self.device)
         return self._counted
-
-    def _counts(self) -> Tensor:
-        return (self._last - self._first + 1).clamp(min=0).view(self.shape)
 
     def _slot(self, row: Tensor, local: Tensor) -> Tensor:
         return row * self._layout.slots + local % self._layout.slots
@@ -474,7 +401,7 @@ class Replay:
         self._ages[flat] = ages.reshape(-1).to(torch.uint8)
 
     def _distance(self, transition: Tensor) -> Tensor:
-        # from the transition's slot to the newest; transitions that do not exist yet are nowhere
+        """From the transitions' slots to the newest; 0 for transitions that do not exist yet."""
         start = self._starts.gather(1, (transition % self._layout.starts)[:, None])[:, 0]
         distance = (self._head - start) % self._layout.slots
         return torch.where(transition < self._added, distance, 0)

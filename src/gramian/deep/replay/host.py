@@ -16,7 +16,7 @@ from torch import Tensor, from_numpy
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.streams import Stream, bits, further, integers
 from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.replay.device import TERMINAL, TRUNCATED, Replay
+from gramian.deep.replay.device import TERMINAL, TRUNCATED, Outcome, Replay
 
 Integers = NDArray[np.int64]
 PIECE_BYTES = 1 << 20
@@ -28,24 +28,10 @@ class HostReplay(Replay):
 
     Parameters
     ----------
-    spec, population, envs_per_run, capacity, n_step, gamma
-        As of `Replay`.
     threads
         Threads that gather the frames of a large batch. More than one is for a learner on a GPU, beside which cores are
         idle: the frames of a dozen runs of Atari are 20 MB, which take one thread as long as three agent steps.
-
-    Examples
-    --------
-    >>> import torch
-    >>> replay = HostReplay(ObservationSpec((1,), np.float32, 1), population=1, envs_per_run=1, capacity=10)
-    >>> no = torch.tensor([[False]])
-    >>> replay.begin(torch.tensor([[[0.5]]]))
-    >>> replay.add(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, torch.tensor([[[0.75]]]), no)
-    >>> [x.item() for x in replay.sample(torch.tensor([7]), counter=0, batch_size=1).tensors]
-    [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
-
-    in_graphs = False
 
     def __init__(
         self,
@@ -76,26 +62,19 @@ class HostReplay(Replay):
         self._keys: dict[Stream, tuple[Tensor, NDArray[np.uint64]]] = {}
 
     def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
-        """See :meth:`Replay.load`."""
+        """See `Replay.load`."""
         super().load(state, segments)
         self._finals = True
 
-    def write(
-        self,
-        actions: Tensor,
-        rewards: Tensor,
-        terminal: Tensor,
-        truncated: Tensor,
-        frames: Tensor,
-        started: Tensor,
-        final_frames: Tensor | None = None,
-    ) -> None:
-        """See :meth:`Replay.write`."""
+    def write(self, outcome: Outcome, final_frames: Tensor | None = None) -> None:
+        """See `Replay.write`."""
         layout, head = self._layout, self._newest
-        cut, over = truncated.numpy().reshape(-1), terminal.numpy().reshape(-1)
+        actions, rewards, over, cut, started, frames = (
+            field.numpy().reshape(len(head), *field.shape[2:]) for field in outcome
+        )
         slot = self._origin + head
-        self._action[slot] = actions.numpy().reshape(-1)
-        self._reward[slot] = rewards.numpy().reshape(-1)
+        self._action[slot] = actions
+        self._reward[slot] = rewards
         self._end[slot] = over * TERMINAL + cut * TRUNCATED
         self._start[:, self.added % layout.starts] = head
         age = np.minimum(self._age[slot] + np.uint8(1), np.uint8(self.spec.stack))
@@ -111,8 +90,8 @@ class HostReplay(Replay):
             head[cut] += 1
             head[head == layout.slots] = 0
         slot = self._origin + head
-        self._pixels[slot] = frames.numpy().reshape(len(head), -1)
-        self._age[slot] = age * ~started.numpy().reshape(-1)
+        self._pixels[slot] = frames.reshape(len(head), -1)
+        self._age[slot] = age * ~started
 
         number = self.added
         np.maximum(self._youngest, number + 1 - self.n_step, out=self._youngest)
@@ -127,7 +106,7 @@ class HostReplay(Replay):
     def indices(
         self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
     ) -> tuple[Tensor, Tensor]:
-        """See :meth:`Replay.indices`."""
+        """See `Replay.indices`."""
         known = self._keys.get(stream)
         if known is None or known[0] is not seeds:
             known = self._keys[stream] = seeds, bits(seeds.numpy()[:, None], stream)
@@ -143,7 +122,7 @@ class HostReplay(Replay):
         return from_numpy(environment), from_numpy(rank + np.take_along_axis(first, environment, axis=1))
 
     def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
-        """See :meth:`Replay.fetch`."""
+        """See `Replay.fetch`."""
         row, transition = self._run * self.shape[1] + environments.numpy(), transitions.numpy()
         slots, origin = self._layout.slots, row * self._layout.slots
         start = self._start[row, transition % self._layout.starts].astype(np.int64)
@@ -152,11 +131,10 @@ class HostReplay(Replay):
         ended = ends > 0
         counted = ended.cumsum(axis=-1) - ended == 0  # an end cuts off the steps after it
         length = counted.sum(axis=-1)
-        rewards = np.where(counted, self._reward[steps] * self._power[:-1], 0).sum(axis=-1)
         terminal = (counted & (ends & TERMINAL > 0)).any(axis=-1)
         batch = out if out is not None else self.empty_batch(row.shape[1])
         batch.actions.numpy()[:] = self._action[steps[..., 0]]
-        batch.rewards.numpy()[:] = rewards
+        batch.rewards.numpy()[:] = np.where(counted, self._reward[steps] * self._power[:-1], 0).sum(axis=-1)
         batch.discounts.numpy()[:] = np.where(terminal, 0, self._power[length])
         begun = self._take(self._wanted(origin, start), batch.observations)
         begun += self._take(self._wanted(origin, start + length, after_a_step=True), batch.next_observations)
@@ -166,7 +144,7 @@ class HostReplay(Replay):
         return batch
 
     def _wanted(self, origin: Integers, local: Integers, after_a_step: bool = False) -> Integers:
-        """Where the frames of the observations lie that end with the given slots, one after the other."""
+        """The slots of the frames of the observations that end with the given slots, one after the other."""
         slots = self._layout.slots
         age = self._age[origin + local % slots][..., None]
         belongs = self._behind <= age

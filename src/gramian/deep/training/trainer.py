@@ -392,7 +392,7 @@ class Trainer:
         for _ in range(due):
             self.engine.update()
         if due and self.config.settings.sequential:
-            self.engine.hand_over()
+            self.engine.sync_actor_weights()
 
     def _ended(self, ended: NDArray[np.bool_], truncated: NDArray[np.bool_]) -> list[Episode]:
         episodes = [

@@ -4,6 +4,5 @@
 | --- | --- |
 | :mod:`.update` | acting and the update of a MinAtar run, from the others |
 | :mod:`.convolution` | a convolution of pictures that are nearly empty, forward and backward |
-| :mod:`.penalties` | the penalties of the arms and their gradients |
 | :mod:`.matrices` | products of small matrices |
 """

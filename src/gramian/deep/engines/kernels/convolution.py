@@ -55,16 +55,9 @@ def convolve(
     sums: Vector,
     out: Matrix,
 ) -> None:
-    """The rectified outputs of a convolution, ``[B, F·H'·W']``.
+    """The rectified outputs of a convolution, ``[B, F·H'·W']``, of cells that `find` noted.
 
-    Parameters
-    ----------
-    pictures, places, counts
-        What is seen, as `find` noted it.
-    filters, bias
-        ``[F, C, 3, 3]`` and ``[F]``.
-    taps, sums
-        Workspace: ``[C·9·F]`` and ``[H'·W'·F]``.
+    ``taps`` ``[C·9·F]`` and ``sums`` ``[H'·W'·F]`` are workspace.
     """
     number, channels = filters.shape[:2]
     cells = sums.size // number

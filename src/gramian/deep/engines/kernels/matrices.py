@@ -21,15 +21,7 @@ TILE = 512
 
 @kernel
 def dots(left: Matrix, right: Matrix, out: Matrix) -> None:
-    """LRᵀ: the inner products of the rows of ``left`` ``[M, K]`` with those of ``right`` ``[N, K]``, ``[M, N]``.
-
-    Examples
-    --------
-    >>> out = np.zeros((1, 2), np.float32)
-    >>> dots(np.ones((1, 3), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3), out)
-    >>> out
-    array([[ 3., 12.]], dtype=float32)
-    """
+    """LRᵀ: the inner products of the rows of ``left`` ``[M, K]`` with those of ``right`` ``[N, K]``, ``[M, N]``."""
     # At the edges the last row takes the places of those that are missing, and its products are found again.
     bottom, end = left.shape[0] - 1, right.shape[0] - 1
     for n in range(0, end + 1, 4):
@@ -68,15 +60,7 @@ def dots(left: Matrix, right: Matrix, out: Matrix) -> None:
 
 @kernel
 def combine(left: Matrix, right: Matrix, out: Matrix) -> None:
-    """LR: the sums of the rows of ``right`` ``[K, N]`` with the coefficients ``left`` ``[M, K]``, ``[M, N]``.
-
-    Examples
-    --------
-    >>> out = np.zeros((1, 3), np.float32)
-    >>> combine(np.ones((1, 2), np.float32), np.arange(6, dtype=np.float32).reshape(2, 3), out)
-    >>> out
-    array([[3., 5., 7.]], dtype=float32)
-    """
+    """LR: the sums of the rows of ``right`` ``[K, N]`` with the coefficients ``left`` ``[M, K]``, ``[M, N]``."""
     rows, terms = left.shape
     width = right.shape[1]
     whole_rows, whole_terms = rows - rows % 4, terms - terms % 4
@@ -86,12 +70,8 @@ def combine(left: Matrix, right: Matrix, out: Matrix) -> None:
             o0, o1, o2, o3 = out[m, begin:end], out[m + 1, begin:end], out[m + 2, begin:end], out[m + 3, begin:end]
             o0[:] = o1[:] = o2[:] = o3[:] = np.float32(0)
             for k in range(0, whole_terms, 4):
-                r0, r1, r2, r3 = (
-                    right[k, begin:end],
-                    right[k + 1, begin:end],
-                    right[k + 2, begin:end],
-                    right[k + 3, begin:end],
-                )
+                r0, r1 = right[k, begin:end], right[k + 1, begin:end]
+                r2, r3 = right[k + 2, begin:end], right[k + 3, begin:end]
                 c00, c01, c02, c03 = left[m, k], left[m, k + 1], left[m, k + 2], left[m, k + 3]
                 c10, c11, c12, c13 = left[m + 1, k], left[m + 1, k + 1], left[m + 1, k + 2], left[m + 1, k + 3]
                 c20, c21, c22, c23 = left[m + 2, k], left[m + 2, k + 1], left[m + 2, k + 2], left[m + 2, k + 3]
@@ -121,28 +101,8 @@ def add_row(coefficient: Number, row: Vector, out: Vector) -> None:
 
 
 @kernel
-def copy(matrix: Matrix, out: Matrix) -> None:
-    """Copy ``matrix`` to ``out``."""
-    for m in range(matrix.shape[0]):
-        row, place = matrix[m], out[m]
-        for n in range(row.size):
-            place[n] = row[n]
-
-
-@kernel
 def transpose(matrix: Matrix, out: Matrix) -> None:
     """``matrix`` ``[M, N]`` → ``[N, M]``."""
     for n in range(matrix.shape[1]):
         for m in range(matrix.shape[0]):
             out[n, m] = matrix[m, n]
-
-
-@kernel
-def center(matrix: Matrix, mean: Vector) -> None:
-    """Take the mean of its rows from every row of ``matrix`` ``[M, N]``; ``mean`` ``[N]`` is used on the way."""
-    rows = matrix.shape[0]
-    mean[:] = np.float32(0)
-    for m in range(rows):
-        add_row(np.float32(1), matrix[m], mean)
-    for m in range(rows):
-        add_row(np.float32(-1) / np.float32(rows), mean, matrix[m])

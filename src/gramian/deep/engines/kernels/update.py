@@ -5,7 +5,7 @@ The network is a convolution, a hidden layer and a head. With x the rectified ou
 
 1. x, φ and Q of the states, with the online network; Q⁻ of the next states, with the target network (and for double Q
    the online network's Q there); targets, TD loss and its gradient ∂Q, which is zero except for the action taken;
-2. ∂H and ∂h; ∂φ = ∂Q H + κ·∂penalty, and nothing where φ = 0;
+2. ∂H and ∂h; ∂φ = ∂Q H + κ·∂penalty, whose second part the caller gives, and nothing where φ = 0;
 3. ∂W = ∂φᵀx, ∂b = Σ∂φ, ∂x = ∂φ W, and nothing where x = 0; the gradients of the filters;
 4. the norm of the whole gradient; where it and the TD loss are finite, Adam's step.
 """
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.compiled import kernel
-from gramian.deep.engines.kernels import penalties
 from gramian.deep.engines.kernels.convolution import (
     SIZE,
     Counts,
@@ -28,7 +27,6 @@ from gramian.deep.engines.kernels.convolution import (
     find,
 )
 from gramian.deep.engines.kernels.matrices import Matrix, Number, Vector, add_row, combine, dots, transpose
-from gramian.deep.engines.kernels.penalties import NONE, penalise, scaled
 
 Counters: TypeAlias = NDArray[np.int64]
 
@@ -62,18 +60,6 @@ class Samples(NamedTuple):
     next_observations: Pictures
 
 
-class Loss(NamedTuple):
-    """The loss that the run minimises (`gramian.deep.agent.losses.Objective`)."""
-
-    kind: int
-    """Of its penalty (`gramian.deep.engines.kernels.penalties.KINDS`), `NONE` where κ = 0"""
-    kappa: float
-    """κ"""
-    centered: bool
-    squared: bool
-    double_q: bool
-
-
 class Step(NamedTuple):
     """The coefficients of one step of `gramian.deep.agent.optimiser.Adam`."""
 
@@ -100,7 +86,6 @@ class Workspace(NamedTuple):
 
     places: Places
     counts: Counts
-    penalty: penalties.Workspace
     taps: Vector
     sums: Vector
     x: Matrix
@@ -110,7 +95,7 @@ class Workspace(NamedTuple):
     features: Matrix
     """φ of the states, ``[B, d]``"""
     next_features: Matrix
-    """φ of the next states; then ∂φ"""
+    """φ of the next states; then κ·∂penalty and ∂φ"""
     turned: Matrix
     """∂φᵀ, ``[d, B]``"""
     values: Matrix
@@ -121,8 +106,8 @@ class Workspace(NamedTuple):
     """Q of the next states"""
 
 
-def workspace(network: Network, batch: Pictures, kind: int) -> Workspace:
-    """The workspace for updates of ``network`` on batches like ``batch``, with a penalty of ``kind``."""
+def workspace(network: Network, batch: Pictures) -> Workspace:
+    """The workspace for updates of ``network`` on batches like ``batch``."""
     samples, channels, height, width = batch.shape
     number, inputs = len(network.filters), network.weight.shape[1]
     outputs, features, values = (samples, inputs), (samples, len(network.bias)), (samples, len(network.head))
@@ -130,18 +115,29 @@ def workspace(network: Network, batch: Pictures, kind: int) -> Workspace:
     return Workspace(
         np.zeros((samples, channels * height * width), np.int32),
         np.zeros(samples, np.int64),
-        penalties.workspace(kind, *features),
         *(np.zeros(shape, np.float32) for shape in (*floats, *[values] * 3)),
     )
+
+
+@kernel
+def evaluate(samples: Samples, double_q: bool, online: Network, target: Network, workspace: Workspace) -> None:
+    """Part 1 but for the loss: the outputs of all layers for the states and of the targets' for the next states."""
+    m = workspace
+    find(samples.next_observations, m.places, m.counts)
+    if double_q:
+        forward(samples.next_observations, online, m, m.other, m.next_features, m.choosers)
+    forward(samples.next_observations, target, m, m.other, m.next_features, m.next_values)
+    find(samples.observations, m.places, m.counts)
+    forward(samples.observations, online, m, m.x, m.features, m.values)
 
 
 @kernel
 def update(
     samples: Samples,
     legal: NDArray[np.bool_],
-    loss: Loss,
+    squared: bool,
+    double_q: bool,
     online: Network,
-    target: Network,
     gradient: Network,
     mean: Vector,
     square: Vector,
@@ -150,54 +146,27 @@ def update(
     count: Counters,
     mark: Counters,
     workspace: Workspace,
-    losses: Vector,
-) -> None:
-    """Update ``online``, ``mean`` and ``square`` in place; ``gradient`` and ``workspace`` are overwritten.
+) -> np.float32:
+    """The ``number``-th update after `evaluate`, with κ·∂penalty in ``next_features``; gives the mean TD loss.
 
-    Parameters
-    ----------
-    samples
-        The batch.
-    legal
-        The actions that the run has, ``[A]``.
-    loss, step
-        What is minimised, and how.
-    number
-        Of the update.
-    count
-        ``[1]``: the number of updates, which becomes ``number``.
-    mark
-        ``[1]``: the update at which the run diverged, or -1. A run that has diverged keeps its state.
-    losses
-        Takes the mean TD loss and the penalty, without κ; ``[2]``.
+    ``online`` and Adam's ``mean`` and ``square`` change in place; ``gradient`` is overwritten. ``legal`` ``[A]`` are
+    the run's actions. ``count`` ``[1]`` becomes ``number``. ``mark`` ``[1]`` is the update that made the run
+    diverge, or -1: a run that has diverged keeps its state.
     """
     m = workspace
     count[0] = number
     batch = samples.actions.size
-    # the targets
-    find(samples.next_observations, m.places, m.counts)
-    if loss.double_q:
-        look(samples.next_observations, online, m, m.other, m.next_features, m.choosers)
-    look(samples.next_observations, target, m, m.other, m.next_features, m.next_values)
-    find(samples.observations, m.places, m.counts)
-    look(samples.observations, online, m, m.x, m.features, m.values)
-    # ∂φ, where the penalty comes first; ∂H and ∂h
     feature_gradients = m.next_features
-    losses[1] = np.float32(0)
-    if loss.kind == NONE:
-        feature_gradients[:] = np.float32(0)
-    else:
-        losses[1] = penalise(loss.kind, loss.centered, m.features, m.penalty, feature_gradients)
-        scaled(feature_gradients, np.float32(loss.kappa), feature_gradients)
     gradient.head[:] = np.float32(0)
     gradient.head_bias[:] = np.float32(0)
     td = np.float32(0)
     for b in range(batch):
         action = samples.actions[b]
-        next_value = bootstrap(m.next_values[b], m.choosers[b], legal, loss.double_q)
+        next_action = best(m.choosers[b] if double_q else m.next_values[b], legal)
+        next_value = m.next_values[b, next_action]
         error = m.values[b, action] - (samples.rewards[b] + samples.discounts[b] * next_value)
         gradient_q = error
-        if loss.squared:
+        if squared:
             td += error * error
             gradient_q = np.float32(2) * error
         else:
@@ -211,9 +180,8 @@ def update(
         gradient.head_bias[action] += gradient_q
         add_row(gradient_q, online.head[action], feature_gradients[b])
     td /= np.float32(batch)
-    losses[0] = td
     if mark[0] >= 0:
-        return
+        return td
     # the hidden layer
     gradient.bias[:] = np.float32(0)
     for b in range(batch):
@@ -235,13 +203,14 @@ def update(
         finite = np.isfinite(total(online.row))
     if not finite:
         mark[0] = number
+    return td
 
 
 @kernel
-def look(
+def forward(
     pictures: Pictures, network: Network, workspace: Workspace, x: Matrix, features: Matrix, values: Matrix
 ) -> None:
-    """x, φ and Q of pictures that `find` has seen."""
+    """x, φ and Q of pictures whose cells `find` has noted."""
     m = workspace
     convolve(pictures, m.places, m.counts, network.filters, network.filter_bias, m.taps, m.sums, x)
     dots(x, network.weight, features)
@@ -261,7 +230,7 @@ def act(
     """The best action of each picture ``[E, C, H, W]``, ``[E]``; ``workspace`` is one for E samples."""
     m = workspace
     find(pictures, m.places, m.counts)
-    look(pictures, network, m, m.x, m.features, m.values)
+    forward(pictures, network, m, m.x, m.features, m.values)
     for e in range(actions.size):
         actions[e] = best(m.values[e], legal)
 
@@ -274,13 +243,6 @@ def best(values: Vector, legal: NDArray[np.bool_]) -> int:
         if legal[a] and not (values[a] <= largest or np.isnan(largest)):
             chosen, largest = a, values[a]
     return chosen
-
-
-@kernel
-def bootstrap(values: Vector, choosers: Vector, legal: NDArray[np.bool_], double_q: bool) -> np.float32:
-    """max_a Q⁻(s', a), or with double Q the Q⁻ of the action whose Q is largest; a NaN is the largest of all."""
-    chosen = best(choosers if double_q else values, legal)
-    return np.float32(values[chosen])
 
 
 @kernel
@@ -304,13 +266,9 @@ def total(row: Vector) -> np.float32:
 @kernel
 def descend(parameters: Vector, gradient: Vector, mean: Vector, square: Vector, scale: Number, step: Step) -> None:
     """Adam's step with ``scale`` times the gradient, in place."""
-    factor, keep = np.float32(scale), np.float32(step.keep)
-    mean_weight, square_keep, square_weight = (
-        np.float32(step.mean),
-        np.float32(step.square_keep),
-        np.float32(step.square),
-    )
-    root, epsilon, rate = np.float32(step.root), np.float32(step.epsilon), np.float32(step.rate)
+    factor, keep, mean_weight = np.float32(scale), np.float32(step.keep), np.float32(step.mean)
+    square_keep, square_weight, root = np.float32(step.square_keep), np.float32(step.square), np.float32(step.root)
+    epsilon, rate = np.float32(step.epsilon), np.float32(step.rate)
     for i in range(parameters.size):
         g = gradient[i] * factor
         mean[i] += mean_weight * (g - mean[i])
