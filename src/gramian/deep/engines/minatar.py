@@ -101,7 +101,7 @@ class RunUpdate:
             *self._counters,
             self._workspace,
         )
-        return td, penalty
+        return float(td), penalty
 
     def _penalise(self, features: NDArray[np.float32], gradient: NDArray[np.float32]) -> float:
         """κ · penalty; its gradient is written to ``gradient`` ``[B, d]``."""
