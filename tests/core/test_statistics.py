@@ -217,6 +217,35 @@ def test_sign_test_is_the_exact_binomial_test():
     assert statistics.sign_test(Count(39, 0, 10)) == pytest.approx(scipy.stats.binomtest(39, 49).pvalue)
 
 
+@pytest.mark.parametrize(("successes", "trials"), [(0, 5), (5, 5), (1, 7), (32, 49)])
+def test_an_exact_interval_ends_where_a_tail_has_its_share(successes, trials):
+    low, high = statistics.clopper_pearson(successes, trials)
+    above = sum(scipy.stats.binom.pmf(k, trials, low) for k in range(successes, trials + 1))
+    below = sum(scipy.stats.binom.pmf(k, trials, high) for k in range(successes + 1))
+    assert above == pytest.approx(0.025) if successes else low == 0
+    assert below == pytest.approx(0.025) if successes < trials else high == 1
+
+
+@unhurried
+@given(p_values=arrays(float, st.integers(1, 6), elements=st.floats(0, 1)), level=st.floats(0.001, 0.999))
+def test_holm_rejects_while_each_smallest_is_below_its_share_of_the_level(p_values, level):
+    rejected = set()
+    for rank, at in enumerate(np.argsort(p_values)):
+        if p_values[at] * (len(p_values) - rank) > level:
+            break
+        rejected.add(int(at))
+    assert set(np.flatnonzero(statistics.holm(p_values) <= level)) == rejected
+
+
+@unhurried
+@given(st.lists(st.integers(-30, 30).filter(bool), max_size=7, unique_by=abs))
+def test_wilcoxons_p_is_the_share_of_signs_with_ranks_as_far_from_even(differences):
+    ranks = np.argsort(np.argsort(np.abs(differences))) + 1
+    sums = np.array([np.dot(signs, ranks) for signs in itertools.product([-1, 1], repeat=len(ranks))])
+    share = (np.abs(sums) >= abs(np.dot(np.sign(differences), ranks))).mean()
+    assert statistics.wilcoxon([0, *differences]) == pytest.approx(share)
+
+
 def test_resampling_draws_each_game_from_its_own_runs():
     scores = np.arange(12.0).reshape(3, 4)
     drawn = resample(scores, np.random.default_rng(0), 200)

@@ -18,30 +18,12 @@ def _compiled(function: Kernel, **options: Any) -> Kernel:
 
 
 def kernel(function: Kernel) -> Kernel:
-    """Compile ``function`` with numba: without the interpreter lock, so that runs go over the cores in threads.
-
-    Examples
-    --------
-    >>> @kernel
-    ... def total(n):
-    ...     return n * (n + 1) // 2
-    >>> total(4)
-    10
-    """
+    """Compile ``function`` with numba: without the interpreter lock, so that runs go over the cores in threads."""
     return _compiled(function, fastmath=FASTMATH)
 
 
 def inlined_kernel(function: Kernel) -> Kernel:
-    """Compile ``function`` like `kernel`, as a part of whatever calls it: for short ones that are given many arrays.
-
-    Examples
-    --------
-    >>> @inlined_kernel
-    ... def twice(n):
-    ...     return 2 * n
-    >>> twice(4)
-    8
-    """
+    """Compile ``function`` like `kernel`, as a part of whatever calls it: for short ones that are given many arrays."""
     return _compiled(function, fastmath=FASTMATH, forceinline=True)
 
 

@@ -6,13 +6,7 @@ from pathlib import Path
 
 
 def cores() -> int:
-    """Cores that this process may use: those that it is bound to, and no more than its container is given.
-
-    Examples
-    --------
-    >>> cores() >= 1
-    True
-    """
+    """Cores that this process may use: those that it is bound to, and no more than its container is given."""
     bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(bound, _container_cores(Path("/sys/fs/cgroup"))))
 

@@ -15,27 +15,7 @@ Value = str | int | float | bool
 
 
 def read_rows(path: Path) -> list[Row]:
-    r"""The rows of a CSV table by their columns; empty lines are none.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read, if its last line has no end, so that it may be cut off in the middle of a number, or if a
-        row has not as many fields as the heading.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "scores.csv"
-    >>> _ = path.write_text("arm,score\ndqn,1.5\n")
-    >>> read_rows(path)
-    [{'arm': 'dqn', 'score': '1.5'}]
-    >>> _ = path.write_text("arm,score\ndqn,1.")
-    >>> read_rows(path)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: line 2 of the table '...scores.csv' does not end with a newline, ...
-    """
+    """The rows of a CSV table by their columns; empty lines are none."""
     try:
         data = path.read_bytes()
     except OSError as error:

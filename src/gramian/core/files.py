@@ -14,18 +14,7 @@ EXPORT = "export.json"
 
 
 def output_folder(path: str | Path) -> Path:
-    """Create ``path`` where it is missing and make sure that files can be written into it.
-
-    Raises
-    ------
-    UserError
-        If ``path`` is a file, or cannot be created or written.
-
-    Examples
-    --------
-    >>> output_folder(Path(tempfile.mkdtemp()) / "a" / "b").is_dir()
-    True
-    """
+    """Create ``path`` where it is missing and make sure that files can be written into it."""
     folder = Path(path)
     made = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
@@ -46,15 +35,6 @@ def files_below(root: Path, name: str) -> list[Path]:
 
     A folder whose name begins with a dot is the work of a process that has not come to its end, or a tool's own
     (``.venv``, ``.git``).
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for place in ("part", ".export-1"):
-    ...     (folder / place).mkdir()
-    ...     _ = (folder / place / "plan.json").write_text("{}")
-    >>> [path.parent.name for path in files_below(folder, "plan.json")]
-    ['part']
     """
     found = []
     for folder, below, files in os.walk(root):
@@ -65,57 +45,21 @@ def files_below(root: Path, name: str) -> list[Path]:
 
 
 def plan_paths(root: Path) -> list[Path]:
-    """The plan in a study's folder, or those of its parts in the folders below.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for part in ("first", "second"):
-    ...     (folder / part / "populations").mkdir(parents=True)
-    ...     _ = (folder / part / "plan.json").write_text("{}")
-    >>> [path.parent.name for path in plan_paths(folder)]
-    ['first', 'second']
-    """
+    """The plan in a study's folder, or those of its parts in the folders below."""
     if (root / "plan.json").exists():
         return [root / "plan.json"]
     return [path for path in files_below(root, "plan.json") if (path.parent / "populations").is_dir()]
 
 
 def find_export(folder: Path) -> Path | None:
-    """The folder of an exported study that ``folder`` is, lies in or holds; None where there is none.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> find_export(folder) is None
-    True
-    >>> _ = (folder / EXPORT).write_text("{}")
-    >>> find_export(folder / "populations" / "p000") == folder
-    True
-    """
+    """The folder of an exported study that ``folder`` is, lies in or holds; None where there is none."""
     above = (path for path in (folder, *folder.parents) if (path / EXPORT).exists())
     below = (path.parent for path in files_below(folder, EXPORT))
     return next(above, None) or next(below, None)
 
 
 def file_name(name: object, where: Path | str) -> str:
-    """A name that was read from the file ``where`` and is to name a file: nothing is written elsewhere.
-
-    Raises
-    ------
-    UserError
-        If it is none.
-
-    Examples
-    --------
-    >>> file_name("p000", Path("plan.json"))
-    'p000'
-    >>> file_name("../p000", Path("plan.json"))
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: 'plan.json' has the name '../p000', which no file can have; it is damaged
-    """
+    """A name that was read from the file ``where`` and is to name a file: nothing is written elsewhere."""
     if not isinstance(name, str) or name in ("", ".", "..") or "/" in name or "\0" in name:
         raise UserError(f"'{where}' has the name {name!r}, which no file can have; it is damaged")
     return name
@@ -152,51 +96,20 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write ``text`` to ``path`` so that a crash leaves either the old content or the new one.
-
-    Examples
-    --------
-    >>> path = Path(tempfile.mkdtemp()) / "page.md"
-    >>> replace_text(path, "κ = 0")
-    >>> path.read_text(encoding="utf-8")
-    'κ = 0'
-    """
+    """Write ``text`` to ``path`` so that a crash leaves either the old content or the new one."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
 def replace_bytes(path: Path, data: bytes) -> None:
-    """Write ``data`` to ``path`` so that a crash leaves either the old content or the new one.
-
-    Examples
-    --------
-    >>> path = Path(tempfile.mkdtemp()) / "state"
-    >>> replace_bytes(path, bytes(3))
-    >>> path.stat().st_size
-    3
-    """
+    """Write ``data`` to ``path`` so that a crash leaves either the old content or the new one."""
     with replacing(path) as temporary:
         temporary.write_bytes(data)
 
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path`` while the block runs. It is free again when the process ends, however it ends.
-
-    Raises
-    ------
-    UserError
-        If another process holds it.
-
-    Examples
-    --------
-    >>> path = Path(tempfile.mkdtemp()) / "lock"
-    >>> with locked(path), locked(path):
-    ...     pass
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: another process is at work in '...'; wait for it, or stop it first
-    """
+    """Hold the lock file ``path`` while the block runs. It is free again when the process ends, however it ends."""
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

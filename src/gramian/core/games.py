@@ -67,13 +67,7 @@ _ATARI_ID = re.compile(r"^ALE/|(NoFrameskip|Deterministic)-v\d+$")
 
 
 def key(name: str) -> str:
-    """What all spellings of a game's name have in common: the paper's, ALE's and Gymnasium's ids.
-
-    Examples
-    --------
-    >>> {key(name) for name in ("UpNDown", "up_n_down", "ALE/UpNDown-v5", "UpNDownNoFrameskip-v4")}
-    {'upndown'}
-    """
+    """What all spellings of a game's name have in common: the paper's, ALE's and Gymnasium's ids."""
     return re.sub(r"[_\s/-]", "", _VERSION.sub("", name.removeprefix("ALE/"))).lower()
 
 
@@ -86,11 +80,6 @@ def _known(name: str) -> Game | None:
 
 def find_game(name: str) -> Game:
     """Find a game by the paper's name, ALE's, Gymnasium's id, ``minatar/<game>`` or ``cartpole``, in any case.
-
-    Raises
-    ------
-    UserError
-        If there is no such game; the message names the nearest one.
 
     Examples
     --------
@@ -120,12 +109,6 @@ def game_name(name: str) -> str:
 
 
 def title(name: str) -> str:
-    """A game's name in tables and figures; an unknown one as it is.
-
-    Examples
-    --------
-    >>> title("space_invaders"), title("minatar/space_invaders"), title("cartpole"), title("their game")
-    ('SpaceInvaders', 'MinAtar SpaceInvaders', 'CartPole', 'their game')
-    """
+    """A game's name in tables and figures; an unknown one as it is."""
     game = _known(name)
     return name if game is None else game.title

@@ -10,13 +10,7 @@ _CGROUP_FILES = (  # limit, use and statistics of the control group that a conta
 
 
 def available_host_bytes() -> int:
-    """Bytes that can still be allocated on the host, within the limit of the container.
-
-    Examples
-    --------
-    >>> available_host_bytes() > 0
-    True
-    """
+    """Bytes that can still be allocated on the host, within the limit of the container."""
     return min(_host_available(Path("/proc/meminfo")), _container_available(Path("/sys/fs/cgroup")))
 
 

@@ -18,21 +18,7 @@ def write_table(path: Path, table: pl.DataFrame) -> None:
 
 
 def read_table(path: Path) -> pl.DataFrame:
-    """Read a table.
-
-    Raises
-    ------
-    UserError
-        If it is not there, or is no Parquet file.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "table.parquet"
-    >>> write_table(path, pl.DataFrame({"return": [0.0, 9.0]}))
-    >>> read_table(path)["return"].to_list()
-    [0.0, 9.0]
-    """
+    """Read a table."""
     try:
         return pl.read_parquet(path.read_bytes())
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -13,24 +13,12 @@ PLAIN_INTERVAL_S = 10.0
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun.
-
-    Examples
-    --------
-    >>> counted(1, "game"), counted(1200, "run")
-    ('1 game', '1,200 runs')
-    """
+    """A number with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def duration(seconds: float) -> str:
-    """Write a number of seconds the way a person says it.
-
-    Examples
-    --------
-    >>> duration(5.2), duration(125), duration(7320)
-    ('5 s', '2 min 5 s', '2 h 2 min')
-    """
+    """Write a number of seconds the way a person says it."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -44,12 +32,6 @@ class Progress:
 
     ``done`` may start above zero when work goes on where it stopped; the estimate then counts only what was done
     in this process. On a terminal it is one live bar; elsewhere a line every ten seconds and one at the end.
-
-    Examples
-    --------
-    >>> with Progress(3, "regression", unit="run") as progress:
-    ...     for _ in range(3):
-    ...         progress.advance(1, note="error 0.01")
     """
 
     def __init__(

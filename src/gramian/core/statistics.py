@@ -52,25 +52,13 @@ class Count(NamedTuple):
 
 
 def human_normalised(scores: ArrayLike, random: ArrayLike, human: ArrayLike) -> Array:
-    """(score - random)/(human - random): 0 is random play, 1 is the human of the table.
-
-    Examples
-    --------
-    >>> float(human_normalised(50.0, random=0.0, human=200.0))
-    0.25
-    """
+    """(score - random)/(human - random): 0 is random play, 1 is the human of the table."""
     low = np.asarray(random, float)
     return np.asarray((np.asarray(scores, float) - low) / (np.asarray(human, float) - low))
 
 
 def final_score(returns: ArrayLike, episodes: int = 100) -> float:
-    """Mean return of the last ``episodes`` training episodes, or of all where there are fewer; NaN where none.
-
-    Examples
-    --------
-    >>> final_score([0.0, 1.0, 3.0], episodes=2)
-    2.0
-    """
+    """Mean return of the last ``episodes`` training episodes, or of all where there are fewer; NaN where none."""
     last = np.asarray(returns, float)[-episodes:]
     return float(last.mean()) if len(last) else math.nan
 
@@ -99,11 +87,6 @@ def area_under_curve(curve: ArrayLike, grid: ArrayLike) -> Array:
     """(1/T) ∫₀ᵀ R(t) dt of ``curve`` ``[..., K]`` by trapezoids, T the last frame of the rising ``grid`` ``[K]``.
 
     The area is a mean return. Between 0 and the first point of the grid R is constant.
-
-    Examples
-    --------
-    >>> float(area_under_curve([0.0, 2.0, 2.0], grid=[0, 10, 20]))
-    1.5
     """
     values, frames = np.asarray(curve, float), np.asarray(grid, float)
     area = scipy.integrate.trapezoid(values, frames, axis=-1) + values[..., 0] * frames[0]
@@ -130,13 +113,7 @@ def auc_gain(arm: ArrayLike, baseline: ArrayLike, random: ArrayLike) -> Array:
 
 
 def mean_over_runs(scores: Array) -> Array:
-    """Mean over the runs that are not missing, ``[..., S, G]`` → ``[..., G]``; NaN for a game without any.
-
-    Examples
-    --------
-    >>> mean_over_runs(np.array([[1.0, 2.0], [3.0, np.nan]])).tolist()
-    [2.0, 2.0]
-    """
+    """Mean over the runs that are not missing, ``[..., S, G]`` → ``[..., G]``; NaN for a game without any."""
     present = ~np.isnan(scores)
     counts = present.sum(-2)
     with np.errstate(invalid="ignore"):
@@ -145,24 +122,12 @@ def mean_over_runs(scores: Array) -> Array:
 
 
 def mean_score(scores: Array) -> Array:
-    """Mean over games of the mean over runs, ``[..., S, G]`` → ``[...]``.
-
-    Examples
-    --------
-    >>> float(mean_score(np.array([[0.0, 1.0], [2.0, 5.0]])))
-    2.0
-    """
+    """Mean over games of the mean over runs, ``[..., S, G]`` → ``[...]``."""
     return _mean(mean_over_runs(scores))
 
 
 def median_score(scores: Array) -> Array:
-    """Median over games of the mean over runs, ``[..., S, G]`` → ``[...]``; the paper's aggregate.
-
-    Examples
-    --------
-    >>> float(median_score(np.array([[0.0, 1.0, 50.0], [2.0, 5.0, 50.0]])))
-    3.0
-    """
+    """Median over games of the mean over runs, ``[..., S, G]`` → ``[...]``; the paper's aggregate."""
     with warnings.catch_warnings():  # without numpy's warning where all is NaN
         warnings.simplefilter("ignore", RuntimeWarning)
         return np.asarray(np.nanmedian(mean_over_runs(scores), axis=-1))
@@ -188,25 +153,13 @@ def interquartile_mean(scores: Array) -> Array:
 
 
 def optimality_gap(scores: Array, gamma: float = 1.0) -> Array:
-    """γ minus the mean of min(score, γ) over all runs, ``[..., S, G]`` → ``[...]``.
-
-    Examples
-    --------
-    >>> float(optimality_gap(np.array([[0.5, 3.0]])))
-    0.25
-    """
+    """γ minus the mean of min(score, γ) over all runs, ``[..., S, G]`` → ``[...]``."""
     capped = np.minimum(scores, gamma)
     return np.asarray(gamma - _mean(capped.reshape(*capped.shape[:-2], -1)))
 
 
 def performance_profile(scores: Array, thresholds: ArrayLike) -> Array:
-    """Share of all runs with a score above τ, ``[..., S, G]`` and ``[T]`` → ``[..., T]``.
-
-    Examples
-    --------
-    >>> performance_profile(np.array([[0.0, 1.0], [2.0, 3.0]]), [0.5, 2.5]).tolist()
-    [0.75, 0.25]
-    """
+    """Share of all runs with a score above τ, ``[..., S, G]`` and ``[T]`` → ``[..., T]``."""
     flat = scores.reshape(*scores.shape[:-2], -1)
     present = np.isfinite(flat)
     above = [((flat > tau) & present).sum(-1) for tau in np.asarray(thresholds, float)]
@@ -228,13 +181,7 @@ def probability_of_improvement(arm: Array, baseline: Array) -> Array:
 
 
 def paired_improvement(arm: Array, baseline: Array) -> Array:
-    """Share of seeds on which the arm beats the baseline run of the same row (ties a half), a mean over games.
-
-    Examples
-    --------
-    >>> float(paired_improvement(np.array([[1.0], [3.0]]), np.array([[0.0], [3.0]])))
-    0.75
-    """
+    """Share of seeds on which the arm beats the baseline run of the same row (ties a half), a mean over games."""
     return _mean(mean_over_runs(_better(arm, baseline)))
 
 
@@ -253,40 +200,43 @@ def learned(final: ArrayLike, random: ArrayLike) -> Array:
 
 
 def count_games(arm: ArrayLike, baseline: ArrayLike) -> Count:
-    """In how many games the arm's score is higher, equal and lower; games without both are left out.
-
-    Examples
-    --------
-    >>> count_games([1.0, 2.0, 3.0], [0.0, 2.0, 9.0])
-    Count(wins=1, ties=1, losses=1)
-    """
+    """In how many games the arm's score is higher, equal and lower; games without both are left out."""
     difference = np.asarray(arm, float) - np.asarray(baseline, float)
     return Count(int((difference > 0).sum()), int((difference == 0).sum()), int((difference < 0).sum()))
 
 
 def sign_test(count: Count) -> float:
-    """Two-sided p of the wins and losses if each game were a fair coin; ties are left out, 1 where none is left.
-
-    Examples
-    --------
-    >>> round(sign_test(Count(wins=5, ties=0, losses=0)), 4)
-    0.0625
-    """
+    """Two-sided p of the wins and losses if each game were a fair coin; ties are left out, 1 where none is left."""
     games = count.wins + count.losses
     return float(scipy.stats.binomtest(count.wins, games).pvalue) if games else 1.0
+
+
+def wilcoxon(differences: ArrayLike) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test; zeros are left out, 1 where nothing is left."""
+    different = np.asarray(differences, float)
+    different = different[different != 0]
+    return float(scipy.stats.wilcoxon(different).pvalue) if different.size else 1.0
+
+
+def holm(p_values: ArrayLike) -> Array:
+    """P-values ``[m]`` of one family of tests, adjusted by Holm's step-down method: at rank i, times m − i + 1."""
+    raw = np.asarray(p_values, float)
+    order, adjusted = np.argsort(raw), np.empty(raw.shape)
+    adjusted[order] = np.minimum(np.maximum.accumulate(raw[order] * np.arange(raw.size, 0, -1)), 1.0)
+    return adjusted
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Exact interval of a share of which ``successes`` of ``trials`` were seen."""
+    ends = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    return float(ends.low), float(ends.high)
 
 
 # ---- Student's and Welch's intervals ---------------------------------------------------------------------------------
 
 
 def mean_interval(values: ArrayLike, confidence: float = CONFIDENCE) -> tuple[float, float, float]:
-    """Mean of ``values`` ``[n]`` with Student's interval, mean ± t·s/√n; unbounded where n < 2.
-
-    Examples
-    --------
-    >>> [round(end, 2) for end in mean_interval([1.0, 2.0, 3.0])]
-    [2.0, -0.48, 4.48]
-    """
+    """Mean of ``values`` ``[n]`` with Student's interval, mean ± t·s/√n; unbounded where n < 2."""
     numbers = np.asarray(values, float)
     mean, n = float(numbers.mean()), len(numbers)
     if n < FEWEST_SEEDS:
@@ -319,11 +269,6 @@ def standard_error(differences: Array) -> tuple[float, float]:
     Games are fixed, seeds are drawn. Games do not share a variance, so the degrees of freedom are Satterthwaite's,
     (Σv)²/Σ(v²/(n-1)), with v the variance of the mean over the n seeds of a game. The error is NaN where a game has
     fewer than two seeds.
-
-    Examples
-    --------
-    >>> standard_error(np.array([[1.0], [3.0]]))
-    (1.0, 1.0)
     """
     seeds = np.isfinite(differences).sum(axis=0)
     if not seeds.size or seeds.min() < FEWEST_SEEDS:
@@ -352,13 +297,7 @@ def student(differences: Array, confidence: float = CONFIDENCE) -> Interval:
 
 
 def student_by_game(differences: Array, confidence: float = CONFIDENCE) -> Interval:
-    """The same for each game alone, ``[S, G]`` → ``[G]``.
-
-    Examples
-    --------
-    >>> student_by_game(np.array([[1.0, 5.0], [1.0, np.nan]])).low.tolist()
-    [1.0, nan]
-    """
+    """The same for each game alone, ``[S, G]`` → ``[G]``."""
     found = [student(differences[:, [game]], confidence) for game in range(differences.shape[1])]
     return Interval(*(np.array([float(one[end]) for one in found]) for end in range(3)))
 
@@ -376,11 +315,6 @@ def resample(scores: Array, generator: np.random.Generator, replicates: int = RE
 
     Trailing axes (a curve, or two arms of the same seed) go with their run. A run is missing where all its values are
     NaN; each game keeps the number of its runs, the missing ones last.
-
-    Examples
-    --------
-    >>> resample(np.array([[1.0, 5.0], [1.0, np.nan]]), np.random.default_rng(0), 1).tolist()
-    [[[1.0, 5.0], [1.0, nan]]]
     """
     return np.asarray(scores[_draw(scores, generator, replicates), np.arange(scores.shape[1])])
 
@@ -479,12 +413,6 @@ def curve_interval(
     """A statistic ``[..., S, G]`` → ``[..., *shape]`` at each point of curves ``[S, G, K]``, as ``[K, *shape]``.
 
     The same runs are drawn for all points. A curve is NaN where its run is missing, or ends before that point.
-
-    Examples
-    --------
-    >>> curves = np.arange(4.0)[:, None, None] + np.arange(3.0)
-    >>> curve_interval(mean_score, curves, np.random.default_rng(0)).estimate.tolist()
-    [1.5, 2.5, 3.5]
     """
     estimate = np.asarray(statistic(np.moveaxis(curves, -1, 0)))
     seeds = (~np.isnan(curves)).sum(0).T
@@ -551,26 +479,14 @@ def _no_interval(estimate: Array) -> Interval:
 
 
 def mean_and_error(values: Array) -> tuple[float, float]:
-    """Mean of ``values`` [n] and its standard error s/√n; the error is NaN for n = 1.
-
-    Examples
-    --------
-    >>> mean_and_error(np.array([1.0, 3.0]))
-    (2.0, 1.0)
-    """
+    """Mean of ``values`` [n] and its standard error s/√n; the error is NaN for n = 1."""
     n = len(values)
     error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
     return float(values.mean()), error
 
 
 def halves(samples: Array) -> tuple[Array, Array]:
-    """Split the runs, the last axis of ``samples`` [..., n], into a first and a second half; one run is both.
-
-    Examples
-    --------
-    >>> [half.tolist() for half in halves(np.array([1.0, 2.0, 3.0]))]
-    [[1.0], [2.0, 3.0]]
-    """
+    """Split the runs, the last axis of ``samples`` [..., n], into a first and a second half; one run is both."""
     n = samples.shape[-1]
     return (samples[..., : n // 2], samples[..., n // 2 :]) if n > 1 else (samples, samples)
 
@@ -581,14 +497,6 @@ def cross_fitted_best(first: Array, second: Array, judges: tuple[Array, Array] |
     ``first`` and ``second`` [m, ...] are the means of the cells over each half; less is better. The minimum over all
     runs would be too good: it takes the luck of the cell that it chooses along. ``judges`` are the means over each half
     of another measure, for the cells that are best by the first.
-
-    Examples
-    --------
-    >>> float(cross_fitted_best(np.array([1.0, 3.0]), np.array([4.0, 2.0])))
-    3.5
-    >>> judges = np.array([10.0, 20.0]), np.array([30.0, 50.0])
-    >>> float(cross_fitted_best(np.array([1.0, 3.0]), np.array([4.0, 2.0]), judges))
-    25.0
     """
 
     def judged(chosen: Array, judge: Array) -> Array:
@@ -607,12 +515,6 @@ def half_bootstrap(
     All rows are resampled with the same runs: runs of different arms that share a number share their random start. The
     halves of the runs are resampled apart, so that no run is on both sides of a choice. ``statistic`` takes the means
     over the resampled runs of each half [..., resamples] and returns [resamples].
-
-    Examples
-    --------
-    >>> low, high = half_bootstrap(np.arange(100.0), lambda one, other: (one + other) / 2, seed=0)
-    >>> 40 < low < 49.5 < high < 60
-    True
     """
     rng = np.random.default_rng(seed)
     means = []
@@ -629,11 +531,6 @@ def share_within(axis: Array, values: Array, limit: Array | float) -> Array:
 
     Between the points the curve is straight, so that the share does not jump with the grid. One point has no range, and
     its share is NaN.
-
-    Examples
-    --------
-    >>> float(share_within(np.array([0.0, 1.0, 2.0]), np.array([2.0, 0.0, 2.0]), 1.0))
-    0.5
     """
     left, right = values[:-1] - limit, values[1:] - limit
     widths = np.diff(axis).reshape(-1, *([1] * (values.ndim - 1)))

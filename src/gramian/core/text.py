@@ -56,13 +56,7 @@ def plus_minus(mean: float, error: float) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Write a number with three significant digits, a large one with all before the point, and none as a dash.
-
-    Examples
-    --------
-    >>> three_digits(0.0123456), three_digits(4588.3), three_digits(float("nan"))
-    ('0.0123', '4,588', '–')
-    """
+    """Write a number with three significant digits, a large one with all before the point, and none as a dash."""
     if math.isnan(value):
         return "–"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"

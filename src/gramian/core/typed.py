@@ -25,11 +25,6 @@ def from_table(kind: type[T], values: object, where: str, base: T | None = None)
     where
         What the table is called in complaints.
 
-    Raises
-    ------
-    UserError
-        For a key that does not exist, naming the nearest one, a key that is missing and a value of the wrong type.
-
     Examples
     --------
     >>> from dataclasses import dataclass

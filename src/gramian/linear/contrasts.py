@@ -80,13 +80,7 @@ class Summary:
 
 
 def label(arm: Arm) -> str:
-    """Name an arm as the figures and tables do, without λ.
-
-    Examples
-    --------
-    >>> label(Arm("plain")), label(Arm("reduced", "single", 0.1)), label(Arm("full", "single", 0.1, projected=True))
-    ('plain, α·d', 'A, single-sample', '(θ, A) projected, single-sample')
-    """
+    """Name an arm as the figures and tables do, without λ."""
     if arm.form == "plain":
         return "plain, α·d" if arm.estimator == "none" else "plain, α·d, shrinkage"
     start = {"reduced": "A", "full": "(θ, A)"}[arm.form] + (" projected" if arm.projected else "")

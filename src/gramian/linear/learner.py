@@ -55,15 +55,6 @@ class Arm:
         The coefficient λ of the term.
     projected
         Whether A is projected onto the orthogonal matrices after each step.
-
-    Examples
-    --------
-    >>> Arm("reduced", "single", 0.01).name
-    'reduced single'
-    >>> Arm("reduced", "sinlge", 0.01)
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: unknown estimator 'sinlge'; did you mean 'single'?
     """
 
     form: str
@@ -101,22 +92,11 @@ class Arm:
         """Step size of this arm that matches ``transform_alpha``, the step size of A, with d features.
 
         φ1ᵀ·1 = dφ: w = A·1 learns at α·d, so the plain form gets α·d.
-
-        Examples
-        --------
-        >>> Arm("plain").alpha(0.01, d=2), Arm("reduced").alpha(0.01, d=2)
-        (0.02, 0.01)
         """
         return transform_alpha * d if self.form == "plain" else transform_alpha
 
     def rule(self, alpha: float, beta: float = BETA) -> Rule:
-        """The arm for the kernels, with α of its own update and the rate β of a running second moment.
-
-        Examples
-        --------
-        >>> Arm("full").rule(0.1).alpha
-        0.1
-        """
+        """The arm for the kernels, with α of its own update and the rate β of a running second moment."""
         return Rule(FORMS[self.form], ESTIMATORS[self.estimator], self.projected, alpha, self.lam, beta)
 
 
@@ -149,14 +129,7 @@ def check_lambdas(lambdas: Sequence[float]) -> None:
 
 
 def initial_transform(initialisation: str, d: int, rng: np.random.Generator) -> Floats:
-    """First A [d, d]: the identity, a random orthogonal matrix (Haar) or zero.
-
-    Examples
-    --------
-    >>> A = initial_transform("orthogonal", 4, np.random.default_rng(0))
-    >>> bool(np.allclose(A @ A.T, np.eye(4)))
-    True
-    """
+    """First A [d, d]: the identity, a random orthogonal matrix (Haar) or zero."""
     if initialisation == "identity":
         return np.eye(d)
     if initialisation == "zero":

@@ -116,12 +116,6 @@ def random_process(states: int, d: int, seed: int, gamma: float = 0.9, actions: 
 
     Transitions and policy are Dirichlet, rewards normal; the features are normal with a common part, which makes their
     second moment far from diagonal. They have full rank.
-
-    Examples
-    --------
-    >>> process = random_process(states=8, d=3, seed=0)
-    >>> bool(np.allclose(process.mu @ process.P, process.mu)), int(np.linalg.matrix_rank(process.phi))
-    (True, 3)
     """
     if not 2 <= d <= states:
         raise UserError(f"{d} features of {states} states cannot have full rank; take 2 to {states} features")

@@ -80,12 +80,6 @@ def analyze(
     -------
     Path
         ``out``.
-
-    Raises
-    ------
-    UserError
-        If a folder holds no trained run, if two hold the same one, if an analysis that is taken along is not whole or
-        was made with other states, another ε or other games, or if ``out`` cannot be written.
     """
     check(states, epsilon, seed, at_once)
     own = protocol(states, epsilon, seed, at_once)
@@ -252,15 +246,7 @@ def _state(run: Path) -> str:
 
 
 def protocol(states: int, epsilon: float, seed: int = 0, at_once: int = AT_ONCE) -> str:
-    """How runs were measured, in the words of the summary; defaults are not said.
-
-    Examples
-    --------
-    >>> protocol(100_000, 0.01)
-    '100,000 states of each run, ε = 0.01; mean ± standard error over seeds.'
-    >>> protocol(100_000, 0.01, 5, 4)
-    '100,000 states of each run, ε = 0.01, seed 5, 4 games side by side; mean ± standard error over seeds.'
-    """
+    """How runs were measured, in the words of the summary; defaults are not said."""
     games = f", seed {seed}" if seed else ""
     games += f", {at_once} games side by side" if at_once != AT_ONCE else ""
     return f"{states:,} states of each run, ε = {epsilon:g}{games}; mean ± standard error over seeds."

@@ -51,12 +51,6 @@ def growth(metrics: Mapping[str, Sequence[float] | NDArray[np.float64]]) -> dict
     is the mean of its logarithm over the last tenth of the rows minus that over the first tenth; its share is its
     growth over that of log‖g‖. Rows in which one of the three is not a positive number are left out; with fewer than
     two rows everything is NaN. ``metrics`` has the columns ``grad_norm_head``, ``feature_norm`` and ``td_error``.
-
-    Examples
-    --------
-    >>> found = growth({"grad_norm_head": [1, 8], "feature_norm": [1, 4], "td_error": [1, 2]})
-    >>> round(found["growth_share_feature_norm"], 3), round(found["growth_share_td_error"], 3)
-    (0.667, 0.333)
     """
     columns = [np.asarray(metrics[name], np.float64) for name in ("grad_norm_head", "feature_norm", "td_error")]
     usable = np.all([np.isfinite(column) & (column > 0) for column in columns], axis=0)

@@ -50,14 +50,7 @@ class FlavourGame(NamedTuple):
 
 
 def parse_modes(text: str, game: Game) -> tuple[Flavour, ...]:
-    """``all``, or flavours MODE:DIFFICULTY with commas between them; that of the training always comes first.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> [str(flavour) for flavour in parse_modes("1:1,2:0", find_game("freeway"))]
-    ['0:0', '1:1', '2:0']
-    """
+    """``all``, or flavours MODE:DIFFICULTY with commas between them; that of the training always comes first."""
     known = find_flavours(game)
     if text == "all":
         return known

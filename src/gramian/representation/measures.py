@@ -65,36 +65,18 @@ def sparsity(features: Features, thresholds: Sequence[float] = THRESHOLDS) -> Te
 
 
 def active_per_state(features: Features) -> Tensor:
-    """How many states have k active features, for k = 0…d: int64 ``[d + 1]`` (Mavrin, Graves & Chan 2019).
-
-    Examples
-    --------
-    >>> active_per_state(torch.tensor([[0.0, 0.5], [2.0, 1.0], [0.0, 3.0]])).tolist()
-    [0, 2, 1]
-    """
+    """How many states have k active features, for k = 0…d: int64 ``[d + 1]`` (Mavrin, Graves & Chan 2019)."""
     phi = _features(features)
     return torch.bincount((phi != 0).sum(1), minlength=phi.shape[1] + 1)
 
 
 def active_per_feature(features: Features) -> Tensor:
-    """In how many states each feature is active: int64 ``[d]`` (Mavrin, Graves & Chan 2019).
-
-    Examples
-    --------
-    >>> active_per_feature(torch.tensor([[0.0, 0.5], [2.0, 1.0], [0.0, 3.0]])).tolist()
-    [1, 3]
-    """
+    """In how many states each feature is active: int64 ``[d]`` (Mavrin, Graves & Chan 2019)."""
     return (_features(features) != 0).sum(0)
 
 
 def feature_norm(features: Features) -> float:
-    """mean_n ‖φ_n‖.
-
-    Examples
-    --------
-    >>> feature_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
-    3.0
-    """
+    """mean_n ‖φ_n‖."""
     return float(_features(features).norm(dim=1).mean())
 
 
@@ -117,37 +99,19 @@ def cross_term(features: Features) -> float:
 
 
 def std_sum(features: Features) -> float:
-    """Σ_i √(mean_n (φ_ni - mean φ_i)²) (Mavrin, Graves & Chan 2019).
-
-    Examples
-    --------
-    >>> std_sum(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
-    1.0
-    """
+    """Σ_i √(mean_n (φ_ni - mean φ_i)²) (Mavrin, Graves & Chan 2019)."""
     return float(_features(features).std(dim=0, correction=0).sum())
 
 
 def covariance(features: Features) -> Tensor:
-    """C = XᵀX/N, ``[d, d]``.
-
-    Examples
-    --------
-    >>> covariance(torch.tensor([[1.0, 2.0], [3.0, 6.0]])).tolist()
-    [[1.0, 2.0], [2.0, 4.0]]
-    """
+    """C = XᵀX/N, ``[d, d]``."""
     phi = _features(features)
     centred = phi - phi.mean(0)
     return centred.T @ centred / phi.shape[0]
 
 
 def correlation(features: Features) -> Tensor:
-    """C_ij/√(C_ii C_jj), ``[d, d]``; NaN in the rows and columns of features that do not vary.
-
-    Examples
-    --------
-    >>> correlation(torch.tensor([[1.0, 6.0], [3.0, 2.0]])).tolist()
-    [[1.0, -1.0], [-1.0, 1.0]]
-    """
+    """C_ij/√(C_ii C_jj), ``[d, d]``; NaN in the rows and columns of features that do not vary."""
     phi = _features(features)
     return correlation_from(covariance(phi), constant=phi.amin(0) == phi.amax(0))
 
@@ -159,13 +123,7 @@ def correlation_from(covariances: Tensor, constant: Tensor) -> Tensor:
 
 
 def mean_abs_correlation(features: Features) -> float:
-    """Mean of the absolute correlation over all pairs of features that vary; NaN where fewer than two vary.
-
-    Examples
-    --------
-    >>> mean_abs_correlation(torch.tensor([[1.0, 6.0, 7.0], [3.0, 2.0, 7.0]]))
-    1.0
-    """
+    """Mean of the absolute correlation over all pairs of features that vary; NaN where fewer than two vary."""
     return mean_abs_correlation_from(correlation(features))
 
 
@@ -178,13 +136,7 @@ def mean_abs_correlation_from(correlations: Tensor) -> float:
 
 
 def spectrum(features: Features) -> Tensor:
-    """Eigenvalues of C, largest first, ``[d]``.
-
-    Examples
-    --------
-    >>> spectrum(torch.tensor([[1.0, 2.0], [3.0, 6.0]])).tolist()
-    [5.0, 0.0]
-    """
+    """Eigenvalues of C, largest first, ``[d]``."""
     return eigenvalues(covariance(features))
 
 
@@ -196,13 +148,7 @@ def eigenvalues(moments: Tensor) -> Tensor:
 
 
 def condition_number(features: Features) -> float:
-    """Largest over smallest eigenvalue of C; ∞ where C is singular, so wherever a feature is dead or copied.
-
-    Examples
-    --------
-    >>> condition_number(torch.tensor([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
-    4.0
-    """
+    """Largest over smallest eigenvalue of C; ∞ where C is singular, so wherever a feature is dead or copied."""
     return condition_number_from(spectrum(features))
 
 
@@ -215,11 +161,6 @@ def participation_ratio(features: Features) -> float:
     """(tr C)²/‖C‖_F²: d where all eigenvalues are equal, 1 where there is one, 0 where nothing varies.
 
     Source: Gao et al. (2017), "A theory of multineuronal dimensionality, dynamics and measurement".
-
-    Examples
-    --------
-    >>> participation_ratio(torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]))
-    2.0
     """
     return participation_ratio_from(spectrum(features))
 
@@ -231,13 +172,7 @@ def participation_ratio_from(values: Tensor) -> float:
 
 
 def singular_values(features: Features) -> Tensor:
-    """σ of Φ (uncentred), largest first, ``[d]``, with zeros where N < d.
-
-    Examples
-    --------
-    >>> singular_values(torch.tensor([[3.0, 0.0], [0.0, 4.0]])).tolist()
-    [4.0, 3.0]
-    """
+    """σ of Φ (uncentred), largest first, ``[d]``, with zeros where N < d."""
     phi = _features(features)
     values = torch.linalg.svdvals(phi)
     return torch.cat([values, values.new_zeros(phi.shape[1] - values.numel())])
@@ -320,24 +255,12 @@ def dormant_share_from(activity: Tensor, tau: float) -> float:
 
 
 def dead_share(features: Features) -> float:
-    """Share of features that are zero in every state.
-
-    Examples
-    --------
-    >>> dead_share(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
-    0.5
-    """
+    """Share of features that are zero in every state."""
     return float((_features(features) == 0).all(0).double().mean())
 
 
 def constant_share(features: Features) -> float:
-    """Share of features with the same value in every state; the dead ones are among them.
-
-    Examples
-    --------
-    >>> constant_share(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
-    0.5
-    """
+    """Share of features with the same value in every state; the dead ones are among them."""
     phi = _features(features)
     return float((phi == phi[:1]).all(0).double().mean())
 
@@ -359,13 +282,7 @@ def duplicated_share_from(correlations: Tensor) -> float:
 
 
 def dr3_dot(features: Features, next_features: Features) -> float:
-    """mean_n φ(s_n)·φ(s'_n), the co-adaptation that DR3 penalises (Kumar et al. 2022).
-
-    Examples
-    --------
-    >>> dr3_dot(torch.tensor([[1.0, 2.0], [0.0, 1.0]]), torch.tensor([[3.0, 0.0], [5.0, 1.0]]))
-    2.0
-    """
+    """mean_n φ(s_n)·φ(s'_n), the co-adaptation that DR3 penalises (Kumar et al. 2022)."""
     here, there = _features(features), _features(next_features)
     if here.shape != there.shape:
         raise ValueError(f"features {list(here.shape)} and next features {list(there.shape)} must have the same shape")

@@ -66,14 +66,6 @@ def probe(
     Probe
         The statistics, and the measures that are one number.
 
-    Raises
-    ------
-    UserError
-        If there is no layer of that name.
-    TypeError, ValueError
-        If the arguments do not fit together, or the layer is not called once for each batch or does not return one
-        tensor with a row for each state.
-
     Examples
     --------
     >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))

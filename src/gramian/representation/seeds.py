@@ -21,12 +21,6 @@ def interval(runs: Array) -> tuple[Array, Array]:
     """Ends of the percentile interval of the mean over runs ``[S, K]``, each ``[K]``: 95 %, bootstrap over the runs.
 
     The same runs are drawn for all points. NaN where fewer than two runs have a finite number.
-
-    Examples
-    --------
-    >>> low, high = interval(np.array([[1.0, 5.0], [3.0, np.nan]]))
-    >>> low.tolist(), high.tolist()
-    ([1.0, nan], [3.0, nan])
     """
     present = np.isfinite(runs)
     there = present.any(axis=1)
@@ -64,15 +58,7 @@ def _number(value: float, digits: int) -> str:
 
 
 def mean(values: Iterable[float]) -> Mean:
-    """Mean, standard error s/√k and interval of the numbers that are finite.
-
-    Examples
-    --------
-    >>> mean([1.0, 3.0, float("nan")])
-    Mean(value=2.0, error=1.0, seeds=2, low=1.0, high=3.0)
-    >>> print(mean([1.5]), mean([1.0, 3.0]), mean([1e6]), mean([]))
-    1.5 2 ± 1 1,000,000 –
-    """
+    """Mean, standard error s/√k and interval of the numbers that are finite."""
     finite = [value for value in values if math.isfinite(value)]
     count = len(finite)
     if not count:
@@ -86,24 +72,12 @@ def mean(values: Iterable[float]) -> Mean:
 
 
 def text(values: Sequence[float]) -> str:
-    """Mean ± standard error as a table shows it; ∞ if a number is infinite.
-
-    Examples
-    --------
-    >>> text([1.0, 3.0]), text([1.0, math.inf])
-    ('2 ± 1', '∞')
-    """
+    """Mean ± standard error as a table shows it; ∞ if a number is infinite."""
     return "∞" if any(map(math.isinf, values)) else str(mean(values))
 
 
 def means(pairs: Iterable[tuple[Key, float]]) -> dict[Key, Mean]:
-    """The mean of the values of each key, in the order in which the keys come.
-
-    Examples
-    --------
-    >>> means([("a", 1.0), ("b", 5.0), ("a", 3.0)])["a"].value
-    2.0
-    """
+    """The mean of the values of each key, in the order in which the keys come."""
     grouped: dict[Key, list[float]] = {}
     for key, value in pairs:
         grouped.setdefault(key, []).append(value)

@@ -41,13 +41,7 @@ def of_runs(x: Array, runs: Array) -> Line:
 
 
 def line(values: Iterable[tuple[Hashable, float, float]]) -> Line:
-    """The line of a table of run, place and value, by rising place.
-
-    Examples
-    --------
-    >>> line([("a", 2.0, 5.0), ("a", 1.0, 1.0), ("b", 1.0, 3.0)]).mean.tolist()
-    [2.0, 5.0]
-    """
+    """The line of a table of run, place and value, by rising place."""
     table: dict[Hashable, dict[float, float]] = {}
     for run, place, value in values:
         table.setdefault(run, {})[place] = value
@@ -109,12 +103,6 @@ def growth_shares(growths: Mapping[str, Mean]) -> tuple[float, float]:
 
     A mean of the runs' own ratios would be that of the run whose gradient grew least. NaN where it grew by less than
     `SLIGHT_GROWTH` or than its standard error. The keys are `gramian.representation.dynamics.GROWTH`.
-
-    Examples
-    --------
-    >>> names = ("growth_log_head_gradient", "growth_log_feature_norm", "growth_log_td_error")
-    >>> growth_shares(dict(zip(names, [Mean(2.0, 0.1, 2), Mean(1.0, 0.1, 2), Mean(0.5, 0.1, 2)])))
-    (0.5, 0.25)
     """
     gradient = growths["growth_log_head_gradient"]
     if not abs(gradient.value) > max(SLIGHT_GROWTH, gradient.error if math.isfinite(gradient.error) else 0.0):

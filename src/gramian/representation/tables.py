@@ -173,20 +173,7 @@ def not_whole(folder: Path, run: str, lacks: str) -> UserError:
 
 
 def is_analysis(folder: Path) -> bool:
-    """Whether a folder holds an analysis; raises `UserError` where it holds a part of one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> is_analysis(folder)
-    False
-    >>> write(folder / "curves.csv", [])
-    >>> is_analysis(folder)
-    Traceback (most recent call last):
-    ...
-    gramian.core.errors.UserError: the analysis '...' is not whole, missing: measures.csv, dynamics.csv, correlation; ...
-    """  # noqa: E501
+    """Whether a folder holds an analysis; raises `UserError` where it holds a part of one."""
     parts = (*FILES, CORRELATION)
     missing = [name for name in parts if not has_table(folder / name)]
     if 0 < len(missing) < len(parts):

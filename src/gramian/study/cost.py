@@ -58,13 +58,6 @@ def divide(hardware: Hardware, run_bytes: int, workers: int = 0, largest: int = 
 
     ``workers`` is the number of populations at once, 0 for one a GPU or core as far as memory goes; ``largest`` is the
     most runs of one, 0 for what fits. Refuses what does not fit.
-
-    Examples
-    --------
-    >>> divide(Hardware("cuda", "H200", 1, 1, 150 * 10**9, 16), run_bytes=7_100_000_000)
-    Share(at_once=1, largest=19)
-    >>> divide(Hardware("cpu", "CPU", 8, 1, 32 * 10**9, 8), run_bytes=7_100_000_000)
-    Share(at_once=3, largest=1)
     """
     own = PROCESS_BYTES[hardware.device]
     counted = own if hardware.device == "cpu" else 0  # on a GPU the unused share suffices for a few processes
@@ -111,16 +104,7 @@ class Size:
 
 
 def run_size(config: Config) -> Size:
-    """Bytes of one run of a population's first game.
-
-    Examples
-    --------
-    >>> from gramian.core.arms import Arm
-    >>> from gramian.deep.training.config import load_preset, population
-    >>> size = run_size(Config("minatar", load_preset("minatar"), population(["minatar/breakout"], [Arm("dqn")], [0])))
-    >>> round(size.replay_bytes / 1e6)
-    41
-    """
+    """Bytes of one run of a population's first game."""
     one = Config(config.preset, config.settings, config.runs[:1])
     environments = make_environments(one, threads=1)
     try:
@@ -227,13 +211,7 @@ def kind_of(population: Population) -> str:
 
 
 def makespan(seconds: list[float], at_once: int) -> float:
-    """Time to the end where the next population is begun as soon as one ends.
-
-    Examples
-    --------
-    >>> makespan([3.0, 1.0, 1.0, 2.0], at_once=2)
-    4.0
-    """
+    """Time to the end where the next population is begun as soon as one ends."""
     ends = [0.0] * at_once
     for duration_s in seconds:
         heapq.heappush(ends, heapq.heappop(ends) + duration_s)

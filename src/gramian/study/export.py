@@ -69,12 +69,6 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     Study
         What was exported.
 
-    Raises
-    ------
-    UserError
-        If there is no run, if two have the same name, if one is done without any episode, or if ``out`` is not empty or
-        lies in the study.
-
     Examples
     --------
     >>> folder = Path(tempfile.mkdtemp())
@@ -274,13 +268,7 @@ def _word(word: str) -> str:
 
 
 def without_folders(text: str) -> str:
-    """A text whose absolute paths are cut to their last names.
-
-    Examples
-    --------
-    >>> without_folders("cannot write '/home/me/runs/p000/log.csv': disk full; 3/4 done in runs/p000")
-    "cannot write 'log.csv': disk full; 3/4 done in runs/p000"
-    """
+    """A text whose absolute paths are cut to their last names."""
     return _FOLDERS.sub("", text)
 
 

@@ -117,13 +117,7 @@ def local_hardware(device: str) -> Hardware:
 
 
 def worker_environments(hardware: Hardware, workers: int, torch_threads: int) -> list[dict[str, str]]:
-    """Environment variables that give each worker its threads and its GPU; GPUs are shared where they are too few.
-
-    Examples
-    --------
-    >>> worker_environments(Hardware("cpu", "CPU", 2, 1, 10**9, 2), workers=2, torch_threads=1)
-    [{'OMP_NUM_THREADS': '1'}, {'OMP_NUM_THREADS': '1'}]
-    """
+    """Environment variables that give each worker its threads and its GPU; GPUs are shared where they are too few."""
     threads = {"OMP_NUM_THREADS": str(torch_threads)}
     if hardware.device != "cuda":
         return [threads] * workers

@@ -64,14 +64,7 @@ class Planned:
 
 
 def planned_cells(plan: Any, path: Path) -> dict[str, list[Cell]]:
-    """The cells of a plan by the name of their population; ``path`` is the plan's, for the complaint.
-
-    Examples
-    --------
-    >>> runs = [{"game": "pong", "arm": "gram:0.1", "label": "gram", "seed": 0}]
-    >>> planned_cells({"populations": [{"id": "p000", "runs": runs}]}, Path("plan.json"))
-    {'p000': [('pong', 'gram', 0)]}
-    """
+    """The cells of a plan by the name of their population; ``path`` is the plan's, for the complaint."""
     try:
         return {
             file_name(population["id"], path): [
@@ -87,16 +80,6 @@ def read_planned(folder: str | Path) -> Planned:
     """The plan in a study's folder, or those of its parts in the folders below; an empty one where there is none.
 
     Cells of the whole study that no part has are planned too, so that they are missed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> cell = {"game": "pong", "arm": "dqn", "seed": 0}
-    >>> plan = {"title": "mine", "populations": [{"id": "p000", "runs": [cell]}]}
-    >>> _ = (folder / "plan.json").write_text(json.dumps(plan))
-    >>> read_planned(folder).cells
-    {('pong', 'dqn', 0): ''}
     """
     cells = dict.fromkeys(in_no_part(folder), IN_NO_PART)
     titles, kept = [], set()
@@ -112,15 +95,7 @@ def read_planned(folder: str | Path) -> Planned:
 
 
 def joined_title(titles: Iterable[str]) -> str:
-    """What studies side by side are called together: the title that all begin with, else all, where they are few.
-
-    Examples
-    --------
-    >>> joined_title(["Four games", "Four games", "Four games: one arm more"])
-    'Four games'
-    >>> joined_title(["Pong 1", "Pong 10"])
-    'Pong 1; Pong 10'
-    """
+    """What studies side by side are called together: the title that all begin with, else all, where they are few."""
     found = list(dict.fromkeys(title for title in titles if title))
     shortest = min(found, key=len, default="")
     if all(title == shortest or re.match(rf"{re.escape(shortest)}\W", title) for title in found):
@@ -168,13 +143,7 @@ def _whole(path: Path) -> dict[str, Any]:
 
 
 def cells_text(cells: Sequence[Cell]) -> str:
-    """Cells of a study in few words: the seeds of each game.
-
-    Examples
-    --------
-    >>> cells_text([("pong", "dqn", 0), ("pong", "gram", 0), ("pong", "gram", 1), ("qbert", "dqn", 2)])
-    'pong (seeds 0, 1), qbert (seed 2)'
-    """
+    """Cells of a study in few words: the seeds of each game."""
     seeds: dict[str, set[int]] = {}
     for game, _, seed in cells:
         seeds.setdefault(game, set()).add(seed)
@@ -188,15 +157,6 @@ def write_manifest(path: Path, *, tables: Sequence[str], beside: Sequence[str], 
     """Write the manifest of an export: the SHA-256 of its tables, of the files beside them, and of itself.
 
     ``tables`` and ``beside`` are names of files in its folder or below; ``more`` is further content.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "plan.json").write_text("{}")
-    >>> write_manifest(folder / REST, tables=[], beside=["plan.json"])
-    >>> list(read_manifest(folder / REST)["beside"])
-    ['plan.json']
     """
 
     def hashes(names: Sequence[str]) -> dict[str, str]:

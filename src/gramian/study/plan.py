@@ -73,15 +73,7 @@ class Plan:
 def make_plan(
     spec: StudySpec, *, largest: int, device: str, torch_threads: int, checkpoint_replay: bool, at_once: int = 1
 ) -> Plan:
-    """Pack the cells of a study into populations of at most ``largest`` runs, at least ``at_once`` of them.
-
-    Examples
-    --------
-    >>> from gramian.study.spec import load_study
-    >>> plan = make_plan(load_study("paper"), largest=19, device="cuda", torch_threads=1, checkpoint_replay=True)
-    >>> [len(population.runs) for population in plan.populations][-3:], len(plan.populations)
-    ([18, 18, 9], 25)
-    """
+    """Pack the cells of a study into populations of at most ``largest`` runs, at least ``at_once`` of them."""
     largest = max(1, min(largest, -(-len(spec.cells) // at_once)))
     groups: dict[str, list[RunSpec]] = {}
     for cell in spec.cells:  # those of a population have observations of the same shape, as all Atari games have
@@ -96,16 +88,7 @@ def make_plan(
 
 
 def pack(cells: Sequence[RunSpec], largest: int) -> list[tuple[RunSpec, ...]]:
-    """Cells in populations of at most ``largest``, as even as can be; a game is split only where it must be.
-
-    Examples
-    --------
-    >>> from gramian.core.arms import Arm
-    >>> from gramian.deep.training.config import population
-    >>> cells = population(["pong", "qbert", "hero"], [Arm("dqn")], [0, 1])
-    >>> [[run.name for run in runs] for runs in pack(cells, 5)]
-    [['pong-dqn-s0', 'pong-dqn-s1', 'qbert-dqn-s0', 'qbert-dqn-s1'], ['hero-dqn-s0', 'hero-dqn-s1']]
-    """
+    """Cells in populations of at most ``largest``, as even as can be; a game is split only where it must be."""
     games: dict[str, list[RunSpec]] = {}
     for cell in cells:
         games.setdefault(cell.game.name, []).append(cell)

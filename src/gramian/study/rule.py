@@ -34,13 +34,7 @@ LAST_SHARE = 0.25
 
 
 def penalty_of(arm: str) -> str:
-    """An arm without its κ: what a grid of κ is a grid of. A combination has no grid and stands for itself.
-
-    Examples
-    --------
-    >>> penalty_of("gram:10.24"), penalty_of("gram:1.0:uncentered"), penalty_of("l2:3.0 lr 0.001")
-    ('gram', 'gram:uncentered', 'l2 lr 0.001')
-    """
+    """An arm without its κ: what a grid of κ is a grid of. A combination has no grid and stands for itself."""
     if "+" in kind_of(arm):
         return arm
     head, *rest = arm.split(" ", maxsplit=1)
@@ -49,24 +43,12 @@ def penalty_of(arm: str) -> str:
 
 
 def last_mean(logged: Sequence[float]) -> float:
-    """Mean of the last quarter of what a run has logged, its feature norms for one; NaN where there is nothing.
-
-    Examples
-    --------
-    >>> last_mean([9.0, 9.0, 9.0, 4.0])
-    4.0
-    """
+    """Mean of the last quarter of what a run has logged, its feature norms for one; NaN where there is nothing."""
     return fmean(logged[-max(1, round(LAST_SHARE * len(logged))) :]) if logged else math.nan
 
 
 def mean_norm(norms: Sequence[float]) -> float:
-    """Geometric mean over games and seeds, so that no game prevails; NaN where one is missing or not positive.
-
-    Examples
-    --------
-    >>> round(mean_norm([1.0, 4.0]), 6), mean_norm([1.0, 0.0])
-    (2.0, nan)
-    """
+    """Geometric mean over games and seeds, so that no game prevails; NaN where one is missing or not positive."""
     if not norms or not all(norm > 0 for norm in norms):
         return math.nan
     return math.exp(fmean(map(math.log, norms)))
@@ -76,13 +58,6 @@ def matched_kappa(norms: Mapping[float, float], target: float) -> float | None:
     """The smallest κ at which the norm is ``target``, by norms at κ > 0; None where the grid does not reach it.
 
     Between neighbours of the grid it is linear in log κ and log norm.
-
-    Examples
-    --------
-    >>> matched_kappa({0.1: 8.0, 10.0: 2.0}, target=4.0)
-    1.0
-    >>> matched_kappa({0.1: 8.0, 10.0: 2.0}, target=9.0) is None
-    True
     """
     grid = sorted(norms.items())
     wanted = math.log10(target)
@@ -97,13 +72,7 @@ def matched_kappa(norms: Mapping[float, float], target: float) -> float | None:
 
 
 def grids(kappas: Mapping[str, float]) -> dict[str, list[str]]:
-    """Arms of each penalty that has a grid of κ, by rising κ; ``kappas`` are those of the arms, 0 for none.
-
-    Examples
-    --------
-    >>> grids({"dqn": 0.0, "gram:1.0": 1.0, "gram:0.1": 0.1, "gram:10.0": 10.0, "l2:1.0": 1.0})
-    {'gram': ['gram:0.1', 'gram:1.0', 'gram:10.0']}
-    """
+    """Arms of each penalty that has a grid of κ, by rising κ; ``kappas`` are those of the arms, 0 for none."""
     found: dict[str, list[str]] = {}
     for arm, kappa in kappas.items():
         if kappa > 0:
@@ -115,11 +84,6 @@ def counting_games(means: Mapping[str, Array], arms: Sequence[str]) -> list[int]
     """Games with a score of every arm in which not all arms score the same.
 
     ``means`` over runs of each game ``[G]``, by arm; NaN where there is none.
-
-    Examples
-    --------
-    >>> counting_games({"dqn": np.array([1.0, 5.0, 2.0]), "gram": np.array([2.0, 5.0, np.nan])}, ["dqn", "gram"])
-    [0]
     """
     stacked = np.stack([means[arm] for arm in arms])
     known = np.isfinite(stacked).all(0)
@@ -130,14 +94,7 @@ def counting_games(means: Mapping[str, Array], arms: Sequence[str]) -> list[int]
 def within_range(
     scores: Mapping[str, Array], means: Mapping[str, Array], arms: Sequence[str], games: Sequence[int]
 ) -> dict[str, Array]:
-    """Scores of runs ``[S, G]``, by arm, as shares of the range between the worst and the best arm of each game.
-
-    Examples
-    --------
-    >>> scores = {"dqn": np.array([[1.0], [3.0]]), "gram": np.array([[4.0], [4.0]])}
-    >>> within_range(scores, {arm: own.mean(0) for arm, own in scores.items()}, ["dqn", "gram"], [0])["dqn"].tolist()
-    [[-0.5], [0.5]]
-    """
+    """Scores of runs ``[S, G]``, by arm, as shares of the range between the worst and the best arm of each game."""
     chosen = list(games)
     stacked = np.stack([means[arm][chosen] for arm in arms])
     low, span = stacked.min(0), np.ptp(stacked, axis=0)
@@ -145,12 +102,6 @@ def within_range(
 
 
 def best_kappa(scores: Iterable[tuple[float, float]]) -> float:
-    """The κ with the highest score, the smallest of equals, from pairs of both.
-
-    Examples
-    --------
-    >>> best_kappa([(10.0, 0.5), (0.1, 0.5), (1.0, 0.2)])
-    0.1
-    """
+    """The κ with the highest score, the smallest of equals, from pairs of both."""
     kappa, _ = max(scores, key=lambda pair: (pair[1], -pair[0]))
     return kappa

@@ -124,14 +124,7 @@ class StudySpec:
         )
 
     def part(self, games: Sequence[str], seeds: Sequence[int]) -> "StudySpec":
-        """These games and seeds of the study alone, in its own order; all of them where none are named.
-
-        Examples
-        --------
-        >>> paper = load_study("paper")
-        >>> [cell.name for cell in paper.part(["Pong"], [2]).cells]
-        ['pong-dqn-s2', 'pong-decor-k10.24-s2', 'pong-gram-k10.24-s2']
-        """
+        """These games and seeds of the study alone, in its own order; all of them where none are named."""
         wanted = [find_game(game).name for game in games]
         if strange := [game for game in wanted if game not in self.games]:
             raise unknown("game of the study:", strange[0], self.games)
@@ -148,27 +141,14 @@ class StudySpec:
 
 
 def part_options(part: StudySpec, whole: StudySpec) -> str:
-    """The options that take this part of a study; none for all of it.
-
-    Examples
-    --------
-    >>> paper = load_study("paper")
-    >>> part_options(paper.part(["Pong"], [2, 0]), paper), part_options(paper, paper)
-    ('--games pong --seeds 0 2', '')
-    """
+    """The options that take this part of a study; none for all of it."""
     games = ("--games", *part.games) if part.games != whole.games else ()
     seeds = ("--seeds", *map(str, part.seeds)) if part.seeds != whole.seeds else ()
     return " ".join(games + seeds)
 
 
 def study_names() -> list[str]:
-    """The studies that the package ships.
-
-    Examples
-    --------
-    >>> study_names()[:3]
-    ['atari-evidence', 'atari-kappa', 'atari-norm']
-    """
+    """The studies that the package ships."""
     return sorted(entry.name.removesuffix(".toml") for entry in _STUDIES.iterdir() if entry.name.endswith(".toml"))
 
 
@@ -188,13 +168,7 @@ def read_study_text(name: str) -> tuple[str, Path]:
 
 
 def load_study(name: str) -> StudySpec:
-    """A shipped study by its name, or one of your own by the path of its TOML file.
-
-    Examples
-    --------
-    >>> len(load_study("paper").cells)
-    441
-    """
+    """A shipped study by its name, or one of your own by the path of its TOML file."""
     text, base = read_study_text(name)
     return parse_study(text, f"study '{name}'", base)
 

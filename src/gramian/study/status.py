@@ -48,16 +48,7 @@ class Attempt:
 
 @contextmanager
 def lock(study: Path, population: str) -> Iterator[bool]:
-    """Hold the lock of a population; gives False, at once, where another process holds it.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> study = Path(tempfile.mkdtemp())
-    >>> with lock(study, "p000") as first, lock(study, "p000") as second:
-    ...     first, second
-    (True, False)
-    """
+    """Hold the lock of a population; gives False, at once, where another process holds it."""
     path = study / POPULATIONS / f"{population}.lock"
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
@@ -82,17 +73,7 @@ def is_locked(study: Path, population: str) -> bool:
 
 
 def record(study: Path, population: str, event: Event, reason: str = "") -> None:
-    """Add a line to the log of attempts; only the holder of the lock does so.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> study = Path(tempfile.mkdtemp())
-    >>> with lock(study, "p000"):
-    ...     record(study, "p000", "failed", "no space left on device")
-    >>> [(attempt.event, attempt.reason) for attempt in attempts(study, "p000")]
-    [('failed', 'no space left on device')]
-    """
+    """Add a line to the log of attempts; only the holder of the lock does so."""
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     line = {"event": event, "host": socket.gethostname(), "pid": os.getpid(), "time": now, "reason": reason}
     with _attempts_path(study, population).open("a+b") as file:

@@ -75,15 +75,6 @@ def read_study(folder: str | Path) -> Study:
     folder
         Of a study, a population, a single run, or anything that holds some.
 
-    Raises
-    ------
-    UserError
-        If there is no run, if a file cannot be read, or if an export is not what was written.
-
-    See Also
-    --------
-    gramian.study.export.write_export : Writes what is read here as a small folder, to be read here again.
-
     Examples
     --------
     >>> import tempfile
@@ -119,17 +110,9 @@ def read_study(folder: str | Path) -> Study:
 
 
 def first_frames(study: Study, frames: int) -> Study:
-    r"""A study as it was when each of its runs had seen ``frames`` frames.
+    """A study as it was when each of its runs had seen ``frames`` frames.
 
     A run that has come so far is done, whatever became of it later; the others keep their state.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
-    >>> _ = path.write_text("arm,game,seed,frames,return\nours,Pong,0,4000,-20\nours,Pong,0,8000,-19\n")
-    >>> first_frames(import_csv(path), 5000).episodes["return"].to_list()
-    [-20.0]
     """
     if frames < 1:
         raise UserError(f"frames is {frames}; it must be at least 1")
@@ -314,11 +297,6 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
         What a row is. ``episodes``: a training episode that ended at ``frames``; the score of a run is the mean of the
         last 100. ``points``: a point of a learning curve, a mean already; the score is the last one.
 
-    Raises
-    ------
-    UserError
-        Naming the line and the value that is wrong.
-
     Examples
     --------
     >>> import tempfile
@@ -357,7 +335,7 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
 
 
 def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") -> Study:
-    r"""Copy a tidy table into a folder that `read_study` reads; this is ``gramian study import``.
+    """Copy a tidy table into a folder that `read_study` reads; this is ``gramian study import``.
 
     Parameters
     ----------
@@ -370,20 +348,6 @@ def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") 
     -------
     Study
         What was imported.
-
-    Raises
-    ------
-    UserError
-        If the table is wrong, in which case nothing is written, or if ``out`` holds an import already.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "theirs.csv").write_text("arm,game,seed,frames,return\nours,Pong,0,4000,-20\n")
-    >>> _ = write_import(folder / "theirs.csv", folder / "study")
-    >>> read_study(folder / "study").episodes["return"].to_list()
-    [-20.0]
     """
     study, source = import_csv(path, rows=rows), Path(path)
     if (Path(out) / "imported.json").exists():

@@ -158,13 +158,7 @@ def _failed(study: Path, population: Population, reason: str) -> Outcome:
 
 
 def probe(device: str) -> dict[str, Any]:
-    """What a process finds here: the kind of device, its name, how many GPUs and cores there are, its free bytes.
-
-    Examples
-    --------
-    >>> probe("cpu")["device"]
-    'cpu'
-    """
+    """What a process finds here: the kind of device, its name, how many GPUs and cores there are, its free bytes."""
     chosen = pick_device(device)
     cuda = chosen.type == "cuda"
     return {
@@ -256,11 +250,6 @@ def watched(limit_s: float, note: Callable[[str], object]) -> Iterator[Callable[
     A wait that never ends, for a compiler, a driver or a disk, looks like work from outside: the process lives and
     holds its lock. It prints where each thread stood, calls ``note`` with the reason, and gets SIGKILL with all
     processes of its group if it leads one. If no thread of Python runs any more, the interpreter's own timer ends it.
-
-    Examples
-    --------
-    >>> with watched(60.0, print) as alive:
-    ...     alive()
     """
     beats = 0
 
@@ -304,26 +293,14 @@ def _kill_group(reason: str, note: Callable[[str], object]) -> None:
 
 
 def not_stopped(workers: int, limit_s: float) -> str:
-    """Say that workers which were told to stop are killed.
-
-    Examples
-    --------
-    >>> print(not_stopped(1, 600.0))
-    gramian: killing 1 worker that did not stop within 10 minutes; its population goes on from its last checkpoint
-    """
+    """Say that workers which were told to stop are killed."""
     whose = "1 worker that did" if workers == 1 else f"{workers} workers that did"
     what = "its population goes on from its" if workers == 1 else "their populations go on from their"
     return f"gramian: killing {whose} not stop within {limit_s / 60:g} minutes; {what} last checkpoint"
 
 
 def one_line(error: Exception) -> str:
-    r"""Say what went wrong, in one line.
-
-    Examples
-    --------
-    >>> one_line(RuntimeError("the GPU\nfell off the bus"))
-    'RuntimeError: the GPU fell off the bus'
-    """
+    """Say what went wrong, in one line."""
     text = " ".join(str(error).split())
     return text if isinstance(error, UserError | WorkFailed) else f"{type(error).__name__}: {text}"
 

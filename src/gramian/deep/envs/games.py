@@ -76,17 +76,6 @@ def make_games(
         Seconds that these processes, and this one, spin before they sleep when they wait for each other.
     flavour
         Mode and difficulty; None is the game as it is switched on.
-
-    Raises
-    ------
-    UserError
-        If the game does not have that flavour.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> make_games(find_game("minatar/breakout"), count=2).observation.shape
-    (4, 10, 10)
     """
     # each kind's emulator is imported when one of its games is played
     options = options or EnvironmentOptions()
@@ -111,11 +100,6 @@ def make_games(
 
 def find_flavours(game: Game) -> tuple[Flavour, ...]:
     """The modes and difficulties of an Atari game [1]_ [2]_, the default one, in which runs are trained, first.
-
-    Raises
-    ------
-    UserError
-        If it is not an Atari game.
 
     References
     ----------

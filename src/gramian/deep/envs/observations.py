@@ -23,13 +23,6 @@ class ObservationSpec:
         uint8 or float32.
     stack
         The number of frames an observation consists of.
-
-    Examples
-    --------
-    >>> ObservationSpec((84, 84), np.uint8, 4).shape
-    (4, 84, 84)
-    >>> ObservationSpec((7, 10, 10), np.uint8, 1).shape
-    (7, 10, 10)
     """
 
     frame_shape: tuple[int, ...]
@@ -68,14 +61,6 @@ class FrameStack:
         What one observation is.
     environments
         ``(P, E)``.
-
-    Examples
-    --------
-    >>> stack = FrameStack(ObservationSpec((1, 1), np.uint8, 3), (1, 1))
-    >>> frame = torch.ones(1, 1, 1, 1, dtype=torch.uint8)
-    >>> _ = stack.push(5 * frame, torch.tensor([[True]]))
-    >>> stack.push(6 * frame, torch.tensor([[False]])).flatten().tolist()
-    [0, 5, 6]
     """
 
     def __init__(self, spec: ObservationSpec, environments: tuple[int, int], device: str | torch.device = "cpu"):

@@ -92,11 +92,6 @@ class Environments:
     here
         No processes: Atari is played in this one, in `recv`.
 
-    Raises
-    ------
-    UserError
-        If the games' observations differ, or a number is out of its range.
-
     Examples
     --------
     >>> from gramian.core.games import find_game
@@ -279,11 +274,6 @@ class Environments:
         """Bring all environments to where they were at :meth:`state`, by playing their running episodes again.
 
         Gives the step as it was then.
-
-        Raises
-        ------
-        UserError
-            If the state belongs to other environments, or if the emulator plays differently now.
         """
         if state["episode"].shape != self._episode.shape:
             raise UserError(

@@ -135,11 +135,6 @@ class Checkpoints:
             The oldest transition that is still needed; None where the replay is not saved.
         kept
             How many checkpoints stay, this one included.
-
-        Raises
-        ------
-        OSError
-            If the disk is full or a run's folder is gone, say. The checkpoints before are still there.
         """
         for run in ("", *self.runs):
             (self.folder / run / "checkpoints").mkdir(exist_ok=True)
@@ -180,11 +175,6 @@ class Checkpoints:
         ----------
         report
             Called with a line for each checkpoint that is passed over.
-
-        Raises
-        ------
-        UserError
-            If there are checkpoints and none of them is whole.
         """
         steps = self._steps()
         for step in reversed(steps):
@@ -264,13 +254,7 @@ _OURS = re.compile(r"\d+\.(json|safetensors)|replay-\d+-\d+\.zz|\.[\d-]+-\w+\.(j
 
 
 def latest_weights(run: Path) -> Path:
-    """The newest weights in a run's folder.
-
-    Raises
-    ------
-    UserError
-        If it has none.
-    """
+    """The newest weights in a run's folder."""
     found = [path for path in (run / "checkpoints").glob("*.safetensors") if path.stem.isdigit()]
     if not found:
         raise UserError(f"'{run}' holds no checkpoint; name the folder of a run that has saved one")
@@ -281,11 +265,6 @@ def read_weights(run: Path) -> tuple[int, Tensors]:
     """The newest weights in a run's folder and the agent step that they are of.
 
     They are held against the checksum in the population's folder, where the run still lies in it.
-
-    Raises
-    ------
-    UserError
-        If there are none, or if they are damaged.
     """
     path = latest_weights(run)
     step = int(path.stem)

@@ -79,13 +79,7 @@ class CsvLog:
         return self._file.tell(), self._sum.hexdigest()
 
     def push(self) -> None:
-        """Let other processes see what was written, without waiting for the disk.
-
-        Raises
-        ------
-        WorkFailed
-            If the file has been removed or replaced.
-        """
+        """Let other processes see what was written, without waiting for the disk."""
         self._file.flush()
         if not self.path.exists() or not os.path.samestat(self.path.stat(), os.fstat(self._file.fileno())):
             raise WorkFailed(f"'{self.path}' was removed or replaced while it was written")

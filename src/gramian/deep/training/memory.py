@@ -19,13 +19,7 @@ REPLAY_SHARE = 0.9
 
 
 def pick_device(name: str) -> torch.device:
-    """A device by its name; ``auto`` is CUDA where there is one.
-
-    Raises
-    ------
-    UserError
-        If there is no such device.
-    """
+    """A device by its name; ``auto`` is CUDA where there is one."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -40,13 +34,7 @@ def pick_device(name: str) -> torch.device:
 
 
 def place_replay(name: str, device: torch.device, size: int) -> torch.device:
-    """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise.
-
-    Raises
-    ------
-    UserError
-        If there is no such device, or if the learner cannot have its replay there.
-    """
+    """Where a replay of ``size`` bytes lies; ``auto`` is the learner's device where it fits, and the host otherwise."""
     if name != "auto":
         place = pick_device(name)
         if device.type == "cpu" and place.type != "cpu":
@@ -57,13 +45,7 @@ def place_replay(name: str, device: torch.device, size: int) -> torch.device:
 
 
 def learner_bytes(network: NetworkSpec, runs: int, dtype: torch.dtype) -> int:
-    """What the learner of a population needs, the replay apart.
-
-    Examples
-    --------
-    >>> learner_bytes(NetworkSpec("mlp", (4,), actions=2, features_dim=64), 1, torch.float32)
-    129080
-    """
+    """What the learner of a population needs, the replay apart."""
     parameters = sum(math.prod(shape) for shape in parameter_shapes(network).values())
     return LEARNER_COPIES * runs * parameters * dtype.itemsize
 
@@ -77,13 +59,7 @@ def plan_memory(
     advice: str,
     dtype: torch.dtype = torch.float32,
 ) -> tuple[torch.device, list[str]]:
-    """Where the replay of a population lies, and a line for each device on what will be allocated there.
-
-    Raises
-    ------
-    UserError
-        If ``replay_device`` does not exist, or if something does not fit; ``advice`` says what makes it smaller.
-    """
+    """Where the replay of a population lies, and a line for each device on what will be allocated there."""
     settings, runs = config.settings, len(config.runs)
     replay_bytes = bytes_needed(observation, runs, settings.envs_per_run, settings.replay_capacity)
     place = place_replay(replay_device, device, replay_bytes)
@@ -103,13 +79,7 @@ def available_bytes(device: str | torch.device = "cpu") -> int:
 
 
 def memory_bill(items: Mapping[str, int], device: str | torch.device, advice: str) -> str:
-    """One line that says what will be allocated on ``device``: bytes by the name of each thing.
-
-    Raises
-    ------
-    UserError
-        If it does not fit; ``advice`` says what makes it smaller.
-    """
+    """One line that says what will be allocated on ``device``: bytes by the name of each thing."""
     total, available = sum(items.values()), available_bytes(device)
     parts = ", ".join(f"{name} {size / 1e9:.2f} GB" for name, size in items.items())
     if total > available:

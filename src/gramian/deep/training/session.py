@@ -85,16 +85,6 @@ def train(
     Path
         ``out``.
 
-    Raises
-    ------
-    UserError
-        If ``out`` holds a population already or cannot be written, or if the memory does not suffice.
-    WorkFailed
-        If the disk fails, a file of the run vanishes or an emulator is killed. What was saved stays. (A run that
-        diverges is an outcome: its status says so.)
-    KeyboardInterrupt
-        On Ctrl-C or SIGTERM, after a checkpoint has been saved.
-
     Examples
     --------
     >>> import tempfile
@@ -140,13 +130,7 @@ def resume(
     command: Sequence[str] | None = None,
     alive: Callable[[], object] = lambda: None,
 ) -> Path:
-    """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning.
-
-    Raises
-    ------
-    UserError
-        If there is no population in ``out``, or if its settings or all its checkpoints are damaged.
-    """
+    """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning."""
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder, warn=_say)
     session = _Session(
@@ -161,11 +145,6 @@ def read_population(folder: Path, warn: Callable[[str], object] = str) -> tuple[
     """The population that was begun in ``folder``, whether its replay is saved, and its precision.
 
     ``warn`` is called with a line if the folder comes from a version that wrote no checksums.
-
-    Raises
-    ------
-    UserError
-        If there is none, or if it cannot be read.
     """
     path = folder / POPULATION
     try:

@@ -50,16 +50,7 @@ class Episode:
 
 
 def network_spec(config: Config, observation: ObservationSpec, actions: int) -> NetworkSpec:
-    """The network of a population's runs.
-
-    Examples
-    --------
-    >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.training.config import load_preset, population
-    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
-    >>> network_spec(config, ObservationSpec((4,), np.float32, 1), actions=2).features_dim
-    128
-    """
+    """The network of a population's runs."""
     settings = config.settings
     kind = NETWORKS[config.runs[0].game.kind] if settings.network == "auto" else settings.network
     return NetworkSpec(kind, observation.shape, actions, settings.features_dim or FEATURES[kind], settings.layer_norm)
@@ -100,11 +91,6 @@ def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu
     """Longest spin-wait of Atari's processes and of the process that waits for them, in seconds; 0 is to sleep at once.
 
     They spin beside a GPU where each has a core. On a CPU the learner needs the cores. `PATIENCE` overrides both.
-
-    Raises
-    ------
-    UserError
-        If the environment variable is no number of microseconds.
     """
     if (asked := os.environ.get(PATIENCE, "")) and config.runs[0].game.kind == "atari":
         if not asked.isdecimal():
