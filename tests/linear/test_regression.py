@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 from gramian.cli import main
-from gramian.linear.learner import ESTIMATORS, Arm, initial_transform
-from gramian.linear.least_squares import ERROR_CAP, regression_block
 from gramian.linear.regression import (
+    BLOCK_RUNS,
     MATCHED,
     Regression,
     _combine,
@@ -16,87 +15,21 @@ from gramian.linear.regression import (
     record_points,
     write_tables,
 )
-from tests.linear.oracle import DenseLearner
-
-LAM = 0.1
-ARMS = [Arm("plain"), Arm("plain", "single", LAM)] + [
-    Arm(form, estimator, 0.0 if estimator == "none" else LAM, projected)
-    for form in ("reduced", "full")
-    for estimator in ESTIMATORS
-    for projected in (False, True)
-]
-
-
-def run_block(arm, alpha, *, d=2, runs=5, steps=300, rho=0.6, seed=0):
-    rng = np.random.default_rng(seed)
-    sigma = (1 - rho) * np.eye(d) + rho
-    L = np.linalg.cholesky(sigma)
-    x, second = (np.einsum("ij,tjb->tib", L, rng.standard_normal((steps, d, runs))) for _ in range(2))
-    A0 = np.stack([initial_transform("orthogonal", d, rng) for _ in range(runs)], axis=-1)
-    best, record = np.arange(1.0, d + 1), np.array([0, 7, steps])
-    errors, distances = np.empty((2, len(record), runs))
-    areas, diverged = np.empty(runs), np.empty(runs, dtype=bool)
-    regression_block(
-        x,
-        second,
-        best,
-        sigma,
-        arm.rule(arm.alpha(alpha, d)),
-        A0.copy(),
-        record,
-        errors,
-        distances,
-        areas,
-        diverged,
-        np.empty((9, d, runs)),
-        np.empty((d, d, runs)),
-        np.empty((9, runs)),
-    )
-    return x, second, sigma, A0, best, record, errors, distances, areas, diverged
-
-
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
-def test_a_block_of_runs_equals_the_dense_equations_run_by_run(arm, d):
-    x, second, sigma, A0, best, record, errors, distances, areas, diverged = run_block(arm, 0.02, d=d)
-    assert not diverged.any()
-    for b in range(A0.shape[2]):
-        slow = DenseLearner(arm, A0[:, :, b], alpha=0.02)
-        curve, far = [], []
-        for n in range(len(x) + 1):
-            w = {"plain": slow.w, "reduced": slow.A.sum(axis=1), "full": slow.A @ slow.theta}[arm.form]
-            curve.append((w - best) @ sigma @ (w - best))
-            far.append(np.linalg.norm(slow.A.T @ slow.A - np.eye(d)) / np.sqrt(d))
-            if n < len(x):
-                phi = x[n, :, b]
-                slow.q_step(phi, best @ phi, [], 0.0, second[n, :, b] if arm.two_samples else None)
-        np.testing.assert_allclose(errors[:, b], np.array(curve)[record], atol=1e-10)
-        assert areas[b] == pytest.approx(np.mean(curve[:-1]), abs=1e-10)
-        if arm.form == "plain":
-            assert np.isnan(distances[:, b]).all()
-        else:
-            np.testing.assert_allclose(distances[:, b], np.array(far)[record], atol=1e-10)
-
-
-def test_a_diverged_run_is_capped_and_marked_and_its_distance_is_not_recorded():
-    *_, errors, distances, areas, diverged = run_block(Arm("reduced", "single", 0.1), 3.0)
-    assert diverged.all()
-    assert (errors[-1] == ERROR_CAP).all()
-    assert (areas <= ERROR_CAP).all()
-    assert np.isfinite(distances[0]).all()
-    assert np.isnan(distances[-1]).all()
 
 
 def test_one_diverged_run_leaves_the_mean_distance_to_the_others(tmp_path):
-    """At this step size some runs diverge and others do not: over one block of 50 runs and another of 10."""
-    options = Regression(out=tmp_path, runs=60, steps=300, alpha=0.5, rhos=(0.0,), lambdas=(0.1,), threads=1)
+    """At this step size some runs diverge and others do not: over one whole block and ten runs of another."""
+    options = Regression(
+        out=tmp_path, runs=BLOCK_RUNS + 10, steps=300, alpha=0.5, rhos=(0.0,), lambdas=(0.1,), threads=1
+    )
     results = compute(options)
     c = next(i for i, case in enumerate(results.cases) if case.label == "A, λ = 0")
     diverged = results.diverged[0, c]
-    assert 0 < diverged.sum() < 60
-    blocks = [block(options, runs, np.zeros(1, dtype=bool)) for runs in (range(50), range(50, 60))]
+    assert 0 < diverged.sum() < options.runs
+    parts = range(BLOCK_RUNS), range(BLOCK_RUNS, options.runs)
+    blocks = [block(options, runs, np.zeros(1, dtype=bool)) for runs in parts]
     counts, means = (np.array([part[f"distances_{name}"][0, c, -1] for part in blocks]) for name in ("count", "mean"))
-    assert counts.tolist() == [50 - diverged[:50].sum(), 10 - diverged[50:].sum()]
+    assert counts.tolist() == [BLOCK_RUNS - diverged[:BLOCK_RUNS].sum(), 10 - diverged[BLOCK_RUNS:].sum()]
     assert results.distances[0, 0, c, -1] == pytest.approx((counts * means).sum() / counts.sum())
 
 
@@ -119,13 +52,6 @@ def test_divergence_warns_of_nothing_and_says_no_nan(tmp_path, capsys):
     assert "nan" not in printed
     assert "inf" not in printed
     assert "–" in printed
-
-
-def test_the_reduced_form_with_lambda_0_is_plain_regression_at_alpha_d():
-    *_, plain, _, areas, _ = run_block(Arm("plain"), 0.01)
-    *_, reduced, _, other_areas, _ = run_block(Arm("reduced"), 0.01)
-    np.testing.assert_allclose(plain, reduced, rtol=1e-9, atol=1e-14)
-    np.testing.assert_allclose(areas, other_areas, rtol=1e-12)
 
 
 @pytest.fixture(scope="module")
@@ -169,14 +95,18 @@ def test_record_points_begin_at_0_and_end_at_the_last_step():
 
 
 def regression(out, **options):
-    write_tables(compute(Regression(**({"out": out, "runs": 60, "steps": 50, "lambdas": (0.01,)} | options))))
+    write_tables(
+        compute(Regression(**({"out": out, "runs": BLOCK_RUNS + 10, "steps": 50, "lambdas": (0.01,)} | options)))
+    )
 
 
 @pytest.mark.slow
 def test_the_tables_are_the_same_bytes_for_any_number_of_threads_and_after_an_interrupt(tmp_path):
     regression(tmp_path / "one", threads=1)
     regression(tmp_path / "two", threads=2)
-    (tmp_path / "two" / "cells" / "runs-000050.npz").unlink()  # as if interrupted before the last block
+    (
+        tmp_path / "two" / "cells" / f"runs-{BLOCK_RUNS:06d}-{BLOCK_RUNS + 10:06d}.npz"
+    ).unlink()  # as if interrupted before the last block
     regression(tmp_path / "two", threads=1)
     for name in ("regression.csv", "regression_summary.csv"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()

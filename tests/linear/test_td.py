@@ -4,46 +4,7 @@ import numpy as np
 import pytest
 
 from gramian.cli import main
-from gramian.linear.kernels import Weights
-from gramian.linear.learner import ESTIMATORS, Arm
-from gramian.linear.mdp import ERROR_CAP, evaluate, random_process
 from gramian.linear.td import TD, compute
-from tests.linear.oracle import DenseLearner
-
-LAM = 0.1
-ARMS = [Arm("plain"), Arm("plain", "single", LAM)] + [
-    Arm(form, estimator, 0.0 if estimator == "none" else LAM, projected)
-    for form in ("reduced", "full")
-    for estimator in ESTIMATORS
-    for projected in (False, True)
-]
-
-
-def run(arm, alpha=0.02, steps=200):
-    process = random_process(6, 3, seed=1)
-    samples = process.sample(np.random.default_rng(0), steps)
-    weights = Weights(np.eye(3), np.ones(3), np.ones(3), np.zeros((3, 3)))
-    record, errors = np.array([0, 7, steps]), np.empty(3)
-    rule = arm.rule(arm.alpha(alpha, 3))
-    evaluate(*samples, process.gamma, rule, weights, process.C, process.td_fixed_point(), record, errors)
-    return process, samples, record, errors
-
-
-@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
-def test_the_kernel_is_td_0_with_dense_matrices(arm):
-    process, samples, record, errors = run(arm)
-    slow, curve = DenseLearner(arm, np.eye(3), alpha=0.02), []
-    for n in range(201):
-        values = np.array([slow.value(phi) for phi in process.phi])  # of every state, not by the weights
-        curve.append(process.mu @ (values - process.phi @ process.td_fixed_point()) ** 2)
-        if n < 200:
-            phi, reward, following, second = (part[n] for part in samples)
-            slow.q_step(phi, reward, [following], process.gamma, second if arm.two_samples else None)
-    np.testing.assert_allclose(errors, np.array(curve)[record], atol=1e-10)
-
-
-def test_a_diverged_run_is_capped():
-    assert run(Arm("reduced"), alpha=50.0)[3].tolist()[1:] == [ERROR_CAP, ERROR_CAP]
 
 
 def test_learning_approaches_the_solution_and_lambda_0_is_plain_learning_at_alpha_d(tmp_path):

@@ -7,13 +7,9 @@ import numpy as np
 from gramian.core.compiled import kernel
 from gramian.core.errors import UserError
 from gramian.linear.kernels import (
-    FULL,
-    PLAIN,
     REDUCED,
     TWO_SAMPLE,
-    TWO_SAMPLE_NORM,
     Floats,
-    Integers,
     Rule,
     Weights,
     dot_active,
@@ -23,9 +19,6 @@ from gramian.linear.kernels import (
 
 NORM_CAP = 1e6
 """Largest ‖A‖ of a run that has not diverged; near the equilibria it is about the norm of the weights."""
-
-ERROR_CAP = 1e6
-"""A run whose error reaches this has diverged; its error counts as the cap from there on."""
 
 
 def offdiag(matrix: Floats) -> Floats:
@@ -170,53 +163,3 @@ def evaluate_reduced(
             return np.inf
         largest = max(largest, square)
     return float(np.sqrt(largest))
-
-
-@kernel
-def evaluate(
-    phi: Floats,
-    rewards: Floats,
-    following: Floats,
-    seconds: Floats,
-    gamma: float,
-    rule: Rule,
-    weights: Weights,
-    C: Floats,
-    solution: Floats,
-    record: Integers,
-    errors: Floats,
-) -> None:
-    """Take one TD(0) step of any form per row of φ [steps, d], from the ``weights``, which change in place.
-
-    ``errors`` [points] receives (w − w*)ᵀC(w − w*) after ``record`` [points] steps, with w the weights of the value
-    function and w* the ``solution``. For the other arguments see `evaluate_reduced`.
-    """
-    steps, d = phi.shape
-    A, w, theta, _ = weights
-    indices, no_classes, workspace = np.arange(d), np.zeros(0), np.zeros((4, d))
-    y, other, found = np.zeros(d), np.zeros(d), np.zeros(d)
-    point = 0
-    for n in range(steps + 1):
-        if rule.form == FULL:
-            for i in range(d):
-                found[i] = np.dot(A[i], theta)
-        else:
-            found[:] = w
-        if point < record.size and record[point] == n:
-            error = 0.0
-            for i in range(d):
-                for j in range(d):
-                    error += (found[i] - solution[i]) * C[i, j] * (found[j] - solution[j])
-            if not error < ERROR_CAP:
-                errors[point:] = ERROR_CAP
-                return
-            errors[point] = error
-            point += 1
-        if n == steps:
-            return
-        delta = rewards[n] + gamma * dot_active(found, indices, following[n]) - dot_active(found, indices, phi[n])
-        if rule.form != PLAIN:
-            transform(A, indices, phi[n], y)
-        if rule.estimator in (TWO_SAMPLE, TWO_SAMPLE_NORM):
-            transform(A, indices, seconds[n], other)
-        learn(rule, weights, indices, phi[n], y, other, delta, no_classes, workspace)

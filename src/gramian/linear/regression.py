@@ -12,9 +12,9 @@ from gramian.core.csv_tables import Value, write_csv
 from gramian.core.errors import UserError
 from gramian.core.statistics import mean_and_error
 from gramian.core.text import plus_minus, text_table, three_digits
+from gramian.linear.batch import Samples, groups, learn_runs
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.learner import Arm, check_alpha, check_lambdas, initial_transform
-from gramian.linear.least_squares import regression_block
 from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
 
 BEST = (1.0, 2.0)
@@ -26,7 +26,7 @@ MATCHED = 1
 PLATEAU = (500, 3000)
 """Steps of the first phase; later the single-sample term lets A slide into a degenerate minimum."""
 
-BLOCK_RUNS = 50
+BLOCK_RUNS = 200
 QUICK_RUNS, QUICK_STEPS = 100, 4000
 
 KINDS = (
@@ -134,6 +134,7 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
     A run's data depend on the seed and on its own number alone.
     """
     d, listed, points = len(BEST), cases(options.alpha, options.lambdas, options.init), record_points(options.steps)
+    rules = [case.arm.rule(case.alpha, options.beta) for case in listed]
     z, second = np.empty((2, options.steps, d, len(runs)))
     A0 = np.empty((d, d, len(runs)))
     for b, run in enumerate(runs):
@@ -143,17 +144,18 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
     shape = (len(options.rhos), len(listed))
     errors, distances = np.empty((2, *shape, len(points), len(runs)))
     areas, diverged = np.empty((*shape, len(runs))), np.empty((*shape, len(runs)), dtype=bool)
-    work = np.empty((9, d, len(runs))), np.empty((d, d, len(runs))), np.empty((9, len(runs)))
+    best = np.array(BEST)
     for r, rho in enumerate(options.rhos):
         covariance = np.array([[1.0, rho], [rho, 1.0]])
-        L = np.linalg.cholesky(covariance)
-        x, x_second = (np.ascontiguousarray(np.einsum("ij,tjb->tib", L, part)) for part in (z, second))
-        for c, case in enumerate(listed):
+        x, x_second = (np.einsum("ij,tjb->tib", np.linalg.cholesky(covariance), part) for part in (z, second))
+        samples = Samples(x, np.einsum("i,tib->tb", best, x), x_second)
+        for group in groups(rules):
             if stop[0]:
                 break
-            out = errors[r, c], distances[r, c], areas[r, c], diverged[r, c]
-            rule = case.arm.rule(case.alpha, options.beta)
-            regression_block(x, x_second, np.array(BEST), covariance, rule, A0.copy(), points, *out, *work)
+            own = [rules[c] for c in group]
+            found = learn_runs(own, samples, covariance[:, :, None], best[:, None], A0, points)
+            errors[r, group], distances[r, group] = found.errors.swapaxes(0, 1), found.distances.swapaxes(0, 1)
+            areas[r, group], diverged[r, group] = found.areas, found.diverged
     plateau = np.full(areas.shape, np.nan)
     if options.steps >= PLATEAU[1]:
         plateau = errors[:, :, (points >= PLATEAU[0]) & (points <= PLATEAU[1])].mean(axis=2)
@@ -218,14 +220,13 @@ def compute(options: Regression) -> Results:
     configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
     cells = Cells(options.out, {"command": "regression", **configuration})
     blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]
-    names = [f"runs-{runs.start:06d}" for runs in blocks]
+    names = [f"runs-{runs.start:06d}-{runs.stop:06d}" for runs in blocks]
     run_cells(
         cells,
         {name: partial(block, options, runs) for name, runs in zip(names, blocks, strict=True)},
         threads=check_threads(options.threads),
         description="regression",
         unit="block",
-        prepare=lambda: block(replace(options, steps=1), range(1), np.zeros(1, dtype=bool)),
     )
     loaded = [cells.load(name) for name in names]
     by_run = ("areas", "plateau", "final", "diverged")

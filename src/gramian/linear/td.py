@@ -11,13 +11,14 @@ from gramian.core.csv_tables import Value, write_csv
 from gramian.core.errors import UserError
 from gramian.core.statistics import mean_and_error
 from gramian.core.text import plus_minus, text_table
-from gramian.linear.kernels import Floats, Integers, Weights
+from gramian.linear.batch import Samples, groups, learn_runs
+from gramian.linear.kernels import Floats, Integers
 from gramian.linear.learner import check_alpha, check_lambdas, initial_transform
-from gramian.linear.mdp import evaluate, random_process
+from gramian.linear.mdp import random_process
 from gramian.linear.regression import Case, cases, control_of, record_points
 from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_threads, run_cells
 
-BLOCK_RUNS = 10
+BLOCK_RUNS = 50
 QUICK_RUNS, QUICK_STEPS = 10, 2000
 
 
@@ -69,21 +70,22 @@ class TD(SweepOptions):
 def block(options: TD, runs: range, stop: NDArray[np.bool_]) -> Arrays:
     """Relative errors of every case after the recorded steps [case, point, run]; all cases see the same transitions."""
     listed, points, d = options.cases(), record_points(options.steps), options.features
-    errors = np.full((len(listed), len(points), len(runs)), np.nan)
-    for b, run in enumerate(runs):
+    rules = [case.arm.rule(case.alpha, options.beta) for case in listed]
+    drawn: list[list[Floats]] = []
+    for run in runs:
         process = random_process(options.states, d, seed=options.seed * 1_000_000 + run, gamma=options.gamma)
         rng = np.random.default_rng([options.seed, run])
-        samples, A0 = process.sample(rng, options.steps), initial_transform(options.init, d, rng)
-        for c, case in enumerate(listed):
-            if stop[0]:
-                break
-            A = A0.copy()
-            weights = Weights(A, A.sum(axis=1), np.ones(d), np.zeros((d, d)))
-            rule = case.arm.rule(case.alpha, options.beta)
-            solution = process.C, process.td_fixed_point()
-            evaluate(*samples, options.gamma, rule, weights, *solution, points, errors[c, :, b])
-        errors[:, :, b] /= errors[:, :1, b].copy()
-    return {"errors": errors}
+        transitions = process.sample(rng, options.steps)
+        drawn.append([*transitions, process.C, process.td_fixed_point(), initial_transform(options.init, d, rng)])
+    phi, rewards, following, seconds, C, solution, A = (np.stack(part, axis=-1) for part in zip(*drawn, strict=True))
+    samples = Samples(phi, rewards, seconds, following, options.gamma)
+    errors = np.full((len(listed), len(points), len(runs)), np.nan)
+    for group in groups(rules):
+        if stop[0]:
+            break
+        found = learn_runs([rules[c] for c in group], samples, C, solution, A, points)
+        errors[group] = found.errors.swapaxes(0, 1)
+    return {"errors": errors / errors[:, :1]}
 
 
 @dataclass(frozen=True)
@@ -109,15 +111,13 @@ def compute(options: TD) -> Results:
     configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
     cells = Cells(options.out, {"command": "td", **configuration})
     blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]
-    jobs = {f"runs-{runs.start:06d}": partial(block, options, runs) for runs in blocks}
-    first = replace(options, steps=1)
+    jobs = {f"runs-{runs.start:06d}-{runs.stop:06d}": partial(block, options, runs) for runs in blocks}
     run_cells(
         cells,
         jobs,
         threads=check_threads(options.threads),
         description="td",
         unit="block",
-        prepare=lambda: block(first, range(1), np.zeros(1, dtype=bool)),
     )
     errors = np.concatenate([cells.load(name)["errors"] for name in jobs], axis=-1)
     return Results(options, options.cases(), record_points(options.steps), errors)
