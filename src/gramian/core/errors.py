@@ -5,17 +5,11 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """Bad input from the outside: one line that names the thing, its value and what would be right.
-
-    The command line prints it without a traceback and exits with code 2.
-    """
+    """Bad input: one line that names the thing, its value and what would be right; exit code 2, without a traceback."""
 
 
 class WorkFailed(Exception):  # noqa: N818 - it names what happened
-    """Work that was asked for rightly and could not be done to its end: one line that says why and what is left.
-
-    The command line prints it without a traceback and exits with code 1.
-    """
+    """Work that was not done to its end: one line that says why and what is left; exit code 1, without a traceback."""
 
 
 def unknown(what: str, value: str, choices: Iterable[str], near: str = "") -> UserError:

@@ -31,11 +31,7 @@ def output_folder(path: str | Path) -> Path:
 
 
 def files_below(root: Path, name: str) -> list[Path]:
-    """The files of a name in a folder and those below it, by their paths; hidden ones below it are not looked into.
-
-    A folder whose name begins with a dot is the work of a process that has not come to its end, or a tool's own
-    (``.venv``, ``.git``).
-    """
+    """The files of a name in a folder and those below it, by path; folders that begin with a dot are left out."""
     found = []
     for folder, below, files in os.walk(root):
         below[:] = [own for own in below if not own.startswith(".")]

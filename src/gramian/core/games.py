@@ -11,19 +11,7 @@ Kind = Literal["atari", "minatar", "cartpole"]
 
 @dataclass(frozen=True)
 class Game:
-    """One game.
-
-    Attributes
-    ----------
-    kind
-        Which emulator plays it.
-    id
-        The emulator's own name for it.
-    name
-        Its name on the command line and in folders.
-    title
-        Its name in tables and figures: the paper's, where the paper has it.
-    """
+    """One game: its emulator and ``id`` there, its ``name`` in commands and folders, its ``title`` in tables."""
 
     kind: Kind
     id: str

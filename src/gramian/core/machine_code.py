@@ -34,10 +34,7 @@ FOLDERS_KEPT = 4
 
 
 def sources_key(package: Path) -> str:
-    """Hash of the modules of ``package`` that have kernels, and of the versions that compile them.
-
-    A module has kernels if it imports `gramian.core.compiled`, which counts too. A kernel takes nothing from others.
-    """
+    """Hash of the modules of ``package`` that import `gramian.core.compiled`, and of the versions that compile them."""
     digest = hashlib.sha256(f"{sys.implementation.cache_tag} {numba.__version__}".encode())
     for path in sorted(package.rglob("*.py")):
         content = path.read_bytes()
@@ -94,12 +91,11 @@ def _folder() -> Path | None:
 
 
 class Kept(FunctionCache):
-    """numba's cache of one kernel, which has no public place for what it lacks: a lock, and the same code every time.
+    """numba's cache of one kernel, with what it lacks: a lock, and the same code every time.
 
-    Saving replaces two files, an index and the code, and two processes at once could give one name to different code.
-    And a kernel's code holds copies of the kernels that it calls, optimised among its own and so rounded in another
-    order. The copy is called only where the kernel itself is not loaded; so those are loaded first, as they are there
-    first when everything is compiled.
+    Saving replaces two files, and two processes at once could give one name to different code. A kernel's code holds
+    copies of the kernels that it calls, rounded in another order, which are called where the kernel itself is not
+    loaded; so those are loaded first.
     """
 
     _impl_class: Any = FunctionCache._impl_class
@@ -144,10 +140,7 @@ class Kept(FunctionCache):
 
 
 def keep(dispatcher: Any) -> Any:
-    """Let ``dispatcher``, a function that numba compiles, use code that is kept, and keep what it compiles.
-
-    Nothing is kept of functions outside the package: the folder's name says nothing of their sources.
-    """
+    """Let ``dispatcher``, a function of the package that numba compiles, use and fill the cache."""
     function = getattr(dispatcher, "py_func", None)  # there is none where numba is told to compile nothing
     if function is None or not Path(function.__code__.co_filename).is_relative_to(PACKAGE):
         return dispatcher

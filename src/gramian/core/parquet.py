@@ -9,10 +9,7 @@ from gramian.core.files import replacing
 
 
 def write_table(path: Path, table: pl.DataFrame) -> None:
-    """Write a table, either whole or not at all.
-
-    It is written once and kept for good, so zstd may take its time. Parquet's dictionaries make narrower types useless.
-    """
+    """Write a table, whole or not at all, as small as zstd can make it: narrower types would not help."""
     with replacing(path) as temporary:
         table.rechunk().write_parquet(temporary, compression="zstd", compression_level=22, statistics=False)
 

@@ -28,10 +28,9 @@ def duration(seconds: float) -> str:
 
 
 class Progress:
-    """Counts work towards ``total`` and shows how far it is and when it will end.
+    """Counts work towards ``total``: one live bar on a terminal, elsewhere a line every ten seconds and one at the end.
 
-    ``done`` may start above zero when work goes on where it stopped; the estimate then counts only what was done
-    in this process. On a terminal it is one live bar; elsewhere a line every ten seconds and one at the end.
+    ``done`` is above zero when work goes on where it stopped; the estimate counts what was done in this process.
     """
 
     def __init__(

@@ -84,10 +84,7 @@ def learning_curve(frames: ArrayLike, returns: ArrayLike, grid: ArrayLike, episo
 
 
 def area_under_curve(curve: ArrayLike, grid: ArrayLike) -> Array:
-    """(1/T) ∫₀ᵀ R(t) dt of ``curve`` ``[..., K]`` by trapezoids, T the last frame of the rising ``grid`` ``[K]``.
-
-    The area is a mean return. Between 0 and the first point of the grid R is constant.
-    """
+    """(1/T) ∫₀ᵀ R(t) dt of ``curve`` ``[..., K]`` by trapezoids over ``grid`` ``[K]``; R is constant before it."""
     values, frames = np.asarray(curve, float), np.asarray(grid, float)
     area = scipy.integrate.trapezoid(values, frames, axis=-1) + values[..., 0] * frames[0]
     return np.asarray(area / frames[-1])
@@ -410,10 +407,7 @@ def curve_interval(
     replicates: int = 500,
     confidence: float = CONFIDENCE,
 ) -> Interval:
-    """A statistic ``[..., S, G]`` → ``[..., *shape]`` at each point of curves ``[S, G, K]``, as ``[K, *shape]``.
-
-    The same runs are drawn for all points. A curve is NaN where its run is missing, or ends before that point.
-    """
+    """A statistic at each point of curves ``[S, G, K]``, as ``[K, *shape]``; the same runs are drawn for all points."""
     estimate = np.asarray(statistic(np.moveaxis(curves, -1, 0)))
     seeds = (~np.isnan(curves)).sum(0).T
     enough = np.stack([_enough(at_point, by_game) for at_point in seeds])  # [K] or [K, G]
@@ -436,10 +430,7 @@ def _seeds(scores: Array) -> NDArray[np.int64]:
 
 
 def _enough(seeds: NDArray[np.int64], by_game: bool) -> NDArray[np.bool_]:
-    """Where an interval can be given: ``[G]`` by game, else ``[]``, for all games that have runs together.
-
-    A game with one run is the same in every replicate: an interval over it and others would be theirs alone.
-    """
+    """Where an interval can be given: ``[G]`` by game, else ``[]``: not where one of the games has a single run."""
     enough = seeds >= FEWEST_SEEDS
     return enough if by_game else np.asarray(seeds.any() and enough[seeds > 0].all())
 
@@ -492,11 +483,10 @@ def halves(samples: Array) -> tuple[Array, Array]:
 
 
 def cross_fitted_best(first: Array, second: Array, judges: tuple[Array, Array] | None = None) -> Array:
-    """Mean of the best of m cells [...], chosen on one half of the runs and judged on the other, both ways round.
+    """Mean of the lowest of m cells [...], chosen on one half of the runs, judged on the other, both ways round.
 
-    ``first`` and ``second`` [m, ...] are the means of the cells over each half; less is better. The minimum over all
-    runs would be too good: it takes the luck of the cell that it chooses along. ``judges`` are the means over each half
-    of another measure, for the cells that are best by the first.
+    ``first`` and ``second`` [m, ...] are the means over each half; ``judges`` those of another measure, for the same
+    choice. The minimum over all runs would be too good.
     """
 
     def judged(chosen: Array, judge: Array) -> Array:
@@ -510,11 +500,10 @@ def cross_fitted_best(first: Array, second: Array, judges: tuple[Array, Array] |
 def half_bootstrap(
     samples: Array, statistic: Callable[[Array, Array], Array], *, seed: int, resamples: int = REPLICATES
 ) -> tuple[float, float]:
-    """Percentile interval (95 %) of ``statistic`` when the last axis of ``samples`` [..., n], the runs, is resampled.
+    """Percentile interval (95 %) of ``statistic`` when the runs, the last axis of ``samples`` [..., n], are resampled.
 
-    All rows are resampled with the same runs: runs of different arms that share a number share their random start. The
-    halves of the runs are resampled apart, so that no run is on both sides of a choice. ``statistic`` takes the means
-    over the resampled runs of each half [..., resamples] and returns [resamples].
+    All rows are resampled with the same runs, and the halves apart. ``statistic`` takes the means over each half [...,
+    resamples].
     """
     rng = np.random.default_rng(seed)
     means = []
@@ -527,11 +516,7 @@ def half_bootstrap(
 
 
 def share_within(axis: Array, values: Array, limit: Array | float) -> Array:
-    """Share of the range of ``axis`` [m] where the curve through ``values`` [m, ...] lies at or below ``limit``.
-
-    Between the points the curve is straight, so that the share does not jump with the grid. One point has no range, and
-    its share is NaN.
-    """
+    """Share of the range of ``axis`` [m] where straight lines through ``values`` [m, ...] lie at or below ``limit``."""
     left, right = values[:-1] - limit, values[1:] - limit
     widths = np.diff(axis).reshape(-1, *([1] * (values.ndim - 1)))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -14,16 +14,10 @@ T = TypeVar("T", bound="DataclassInstance")
 
 
 def from_table(kind: type[T], values: object, where: str, base: T | None = None) -> T:
-    """The dataclass ``kind`` with the values of a table.
+    """The dataclass ``kind`` with the values of a table; a key that is left out has ``base``'s value, or the default.
 
-    Parameters
-    ----------
-    kind
-        Its fields are named as the keys; they are numbers, texts, tables, literals, tuples of one of them or unions.
-    values
-        The table. A key that is left out has ``base``'s value, or else the field's default.
-    where
-        What the table is called in complaints.
+    Fields are numbers, texts, tables, literals, tuples of one of them or unions. ``where`` names the table in
+    complaints.
 
     Examples
     --------

@@ -66,10 +66,7 @@ def _greedy(q: Floats, margin: float, rng: np.random.Generator) -> int:
 
 @kernel
 def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.random.Generator) -> None:
-    """Offer ``item`` [k], the one after ``seen`` others, to ``reservoir`` [capacity, k], a uniform sample of all.
-
-    Algorithm R (Vitter 1985): item n takes a random place with probability capacity/n.
-    """
+    """Offer ``item`` [k] to ``reservoir`` [capacity, k], a uniform sample of all (Algorithm R, Vitter 1985)."""
     capacity = reservoir.shape[0]
     place = seen if seen < capacity else int(rng.random() * (seen + 1))
     if place < capacity:
@@ -81,10 +78,7 @@ def keep_in_reservoir(reservoir: Integers, item: Integers, seen: int, rng: np.ra
 def _open_classes(
     coding: Tiles, tiles: Integers, place: Integers, n: int, members: Floats, weights: Weights, Y: Floats
 ) -> int:
-    """Give the features of all actions at these ``tiles`` a class each; return how many classes there are.
-
-    ``place`` [features] is the class of a feature, 0 if it has not been seen.
-    """
+    """Give unseen features at these ``tiles`` a class each, in ``place`` [features]; return the number of classes."""
     for action in range(ACTIONS):
         for tile in tiles:
             feature = action * coding.per_action + tile
@@ -98,10 +92,7 @@ def _open_classes(
 
 @inlined_kernel
 def _active(coding: Tiles, tiles: Integers, action: int, place: Integers, out: Integers) -> None:
-    """Write the active features of (state, action) into ``out`` [k], or their classes where ``place`` has them.
-
-    The copy of a single feature is always among them: `_weigh` says whether it is active.
-    """
+    """Write the active features of (state, action), or their classes, into ``out`` [k]; see `_weigh` for copies."""
     if coding.copied >= 0 and place.size == 0:
         with_action(tiles, action, coding.per_action, ACTIONS, out[: tiles.size])
         out[tiles.size] = coding.per_action * ACTIONS
@@ -211,17 +202,15 @@ def q_learning_run(
     """Run Algorithm 1 for one episode per entry of ``starts``; return FINISHED, DIVERGED or STOPPED.
 
     Each step: take the ε-greedy action, observe r = −1 and s'; δ = r + γ max_a Q(s', a) − Q(s, a), without the middle
-    term at the goal; learn; choose the next action with the new values. The ``weights`` stay from episode to
-    episode. ``lengths`` [episodes] receives the number of steps of each, at most ``most_steps``. A diverged run ends
-    there, and its unfinished episodes count ``most_steps``. Setting ``stop[0]`` from another thread ends the run before
-    its next episode.
+    term at the goal; learn; choose the next action with the new values. The ``weights`` stay from episode to episode.
+    ``lengths`` [episodes] are at most ``most_steps``, which unfinished episodes of a diverged run count. Setting
+    ``stop[0]`` ends the run before its next episode.
 
-    The second sample of the two-sample estimators is drawn uniformly from ``reservoir`` [capacity, k], a uniform sample
-    of the (s, a) visited before; the first step has none and goes without the term. ``trace`` [n, 3] receives position,
-    velocity and action of the first n steps. ``vectors`` [VECTORS, at least d] is workspace; the plain form needs none.
-
-    ``members`` [classes] is empty, or the weights are those of one class of exchangeable features
-    (`gramian.linear.kernels`), with space for one more per feature before copying; the projected forms alone.
+    The second sample of the two-sample estimators is drawn from ``reservoir`` [capacity, k], a uniform sample of the
+    (s, a) visited before; the first step goes without the term. ``trace`` [n, 3] receives position, velocity and action
+    of the first n steps. ``vectors`` [VECTORS, d] is workspace. ``members`` [classes] is empty, or the weights are
+    those of one class of exchangeable features (`gramian.linear.kernels`), with space for one more per feature;
+    projected forms alone.
     """
     form, estimator, projected, _, _, _ = rule
     per_action, tilings, together = coding.per_action, coding.offsets.shape[0], members.size > 0

@@ -131,10 +131,7 @@ def _late_difference_of_bests(results: Results, one: list[Outcome], other: list[
 
 
 def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> Interval:
-    """Geometric mean of the ratios of mean steps, cell by cell.
-
-    The rows of ``one`` are step sizes within λ; those of an ``other`` without λ stand for every λ.
-    """
+    """Geometric mean of the ratios of mean steps, cell by cell; rows of an ``other`` without λ stand for every λ."""
     m, times = len(one), len(one) // len(other)
 
     def ratio(means: Floats) -> Floats:

@@ -28,11 +28,7 @@ class Tiles(NamedTuple):
 
 @inlined_kernel
 def active_tiles(coding: Tiles, state: Floats, out: Integers) -> None:
-    """Write into ``out`` [tilings] the index of the tile of each tiling at ``state`` [dimensions].
-
-    A tiling stores ``tiles + 1`` tiles per dimension, because a shift makes room for one more. A state outside the
-    bounds counts as lying on them.
-    """
+    """Write into ``out`` [tilings] the tile of each tiling at ``state``, of ``tiles + 1`` a dimension."""
     low, high, scale = coding.low, coding.high, coding.scale
     stored = int(scale[0] * (high[0] - low[0]) + 0.5) + 1
     for t in range(out.size):
@@ -57,10 +53,7 @@ def with_action(tiles: Integers, action: int, per_action: int, actions: int, out
 def action_value(
     w: Floats, tiles: Integers, action: int, per_action: int, actions: int, place: Integers, values: Floats
 ) -> float:
-    """Return φᵀw of (state, action) without writing its indices down: reading them back takes the time.
-
-    ``place`` is empty or maps features to their classes.
-    """
+    """Return φᵀw of (state, action) without writing its indices; ``place`` is empty or maps features to classes."""
     total, first, i = 0.0, action * per_action, 0
     while i < values.size:
         for t in range(tiles.size):

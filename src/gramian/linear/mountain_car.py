@@ -99,10 +99,7 @@ class MountainCar(SweepOptions):
         self.sort("step_sizes", "lambdas", "control_lambdas", "full_lambdas")
 
     def coding(self, copies: Copies) -> TileCoding:
-        """Tile coding of the feature set with so many copies.
-
-        The one feature that is copied is that of pushing right at the bottom of the valley, in the first tiling.
-        """
+        """Tile coding with so many copies; ``one`` copies pushing right at the bottom of the valley, first tiling."""
         if copies != "one":
             return TileCoding(LOW, HIGH, self.tilings, self.tiles, ACTIONS, int(copies))
         coding = TileCoding(LOW, HIGH, self.tilings, self.tiles, ACTIONS)
@@ -204,8 +201,7 @@ def simulate(
 ) -> tuple[NDArray[np.int64], bool]:
     """One run: the lengths of its episodes, and whether it diverged. The weights of ``initial`` are changed in place.
 
-    The starts and the random choices depend on the seed and the run's number alone, so runs of different arms are
-    paired by their starts.
+    Starts and random choices depend on the seed and the run's number alone, so that runs of different arms are paired.
     """
     coding, arm = options.coding(case.copies), case.arm
     weights, members = initial or initial_weights(options, case, run)
@@ -360,10 +356,7 @@ class Results:
 
 
 def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[Copies, tuple[float, float]]:
-    """For each feature set the step size and λ with which the paper's arm does best in the second half of its runs.
-
-    The costly arms that are run there have the numbers of the first runs: they had no part in the choice.
-    """
+    """For each feature set the x and λ that are best for the paper's arm in its runs that costly arms do not have."""
     found = {}
     for copies in options.copies:
         mine = [o for o in swept if o.case.copies == copies and o.case.arm.name == "reduced single"]
@@ -374,11 +367,7 @@ def best_of_paper_arm(options: MountainCar, swept: list[Outcome]) -> dict[Copies
 
 
 def needed_bytes(options: MountainCar, copies: Copies) -> int:
-    """Return the most memory that the feature set with so many copies takes at a time.
-
-    Every thread has a run with its A [d, d], and a running arm another matrix; after the runs the correlations need the
-    features of `VISITED` states at most, centred beside as they are, with d² products, and the trace of one run.
-    """
+    """Most memory of a feature set: A [d, d] of every thread, twice if running, or correlations of visited states."""
     d, real = options.coding(copies).d, np.dtype(np.float64).itemsize
     matrices = 2 if options.costly and "running" in options.estimators else 1
     runs = check_threads(options.threads) * matrices * d**2

@@ -111,10 +111,7 @@ def cases(alpha: float, lambdas: tuple[float, ...], init: str = "identity", d: i
 
 
 def control_of(listed: list[Case], c: int) -> int:
-    """Index of the λ = 0 case with the form, the step size and the projection of case ``c``.
-
-    For the plain and the reduced form that is plain learning at α·d, which the reduced form with λ = 0 equals.
-    """
+    """Index of the λ = 0 case of the form, step size and projection of case ``c``; plain at α·d for reduced forms."""
     arm = listed[c].arm
     if arm.form != "full" and not arm.projected:
         return MATCHED
@@ -129,10 +126,7 @@ def record_points(steps: int) -> Integers:
 
 
 def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
-    """Every case on the same data, for the ``runs`` of one block: the runs of all cases and all ρ are paired.
-
-    A run's data depend on the seed and on its own number alone.
-    """
+    """Every case on the same data, for the runs of a block; data depend on the seed and the run's number alone."""
     d, listed, points = len(BEST), cases(options.alpha, options.lambdas, options.init), record_points(options.steps)
     rules = [case.arm.rule(case.alpha, options.beta) for case in listed]
     z, second = np.empty((2, options.steps, d, len(runs)))

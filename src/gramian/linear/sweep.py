@@ -90,10 +90,7 @@ def check_memory(needed: float, what: str, options: str) -> None:
 
 
 class Cells:
-    """The finished cells of one configuration in a folder.
-
-    ``configuration.json`` says what the cells were computed with. A folder with another one is refused.
-    """
+    """The finished cells in a folder; one whose ``configuration.json`` is another is refused."""
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]) -> None:
         wanted = json.loads(json.dumps({"version": __version__, **configuration}))
@@ -151,11 +148,10 @@ def run_cells(
     unit: str = "cell",
     prepare: Callable[[], object] = lambda: None,
 ) -> None:
-    """Compute the cells of ``jobs`` that are missing, ``threads`` at a time, and save each as it finishes.
+    """Compute the missing cells of ``jobs``, ``threads`` at a time, and save each as it finishes.
 
-    ``prepare`` compiles: it is called first if anything is missing, and its time does not count as pace. The result of
-    a job must not depend on the others, nor on the thread. An interrupt lets running jobs see ``stop``, drops the
-    others and is passed on; what has finished stays.
+    ``prepare`` compiles, before the pace is counted. An interrupt lets running jobs see ``stop``, drops the others and
+    is passed on; what has finished stays.
     """
     missing = {name: job for name, job in jobs.items() if not cells.has(name)}
     if missing:

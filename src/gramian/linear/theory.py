@@ -239,11 +239,7 @@ def _features_left(process: RewardProcess, A: Floats) -> float:
 
 
 def propositions_4_and_5(process: RewardProcess, options: Theory, rng: np.random.Generator) -> Findings:
-    """Check that an equilibrium exists and iterates approach the equilibria; show the single-sample update apart.
-
-    The mean of the single-sample update is −(h + bias), with `single_sample_bias`. Its zeros are not those of h: the
-    equilibrium of Proposition 5 is none of them, but the degenerate θe₁ᵀ is.
-    """
+    """Check that an equilibrium exists and iterates approach it; the single-sample update has zeros of its own."""
     d, lam, w = process.d, options.lam, process.td_fixed_point()
     scale = float(np.linalg.norm(process.h(np.eye(d), lam)))
     point = equilibrium(process)

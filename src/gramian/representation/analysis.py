@@ -55,31 +55,20 @@ def analyze(
     device: str = "cpu",
     figures: bool = True,
 ) -> Path:
-    """Let trained runs play, measure their features and write tables, figures and a summary.
+    """Let trained runs play, measure their features and write tables, figures and a summary to ``out``.
 
     Every run is loaded before the first one plays, and the tables grow after each run: an interruption costs one run. A
-    run that diverged is not measured. What was measured before can be taken along, so that runs whose weights are not
-    all here are compared in one place.
+    run that diverged is not measured.
 
     Parameters
     ----------
     folders
         Folders ``OUT/<run>``, or folders that hold such (`run_folders`). One that this function has written stands for
-        the runs that were measured then.
-    out
-        Folder of the report.
+        the runs that were measured then, so that runs whose weights are elsewhere are compared too.
     states, epsilon, seed, at_once
         See `gather`.
-    device
-        ``cpu``, ``cuda`` or ``auto``.
     figures
-        Draw them too. Without, neither matplotlib nor scipy is needed; `gramian.representation.figures.draw` and the
-        report draw them from the tables later.
-
-    Returns
-    -------
-    Path
-        ``out``.
+        Without them neither matplotlib nor scipy is needed; `gramian.representation.figures.draw` draws them later.
     """
     check(states, epsilon, seed, at_once)
     own = protocol(states, epsilon, seed, at_once)

@@ -21,11 +21,9 @@ BUFFER_STATES = 4096
 
 
 def gather(run: Run, states: int, *, epsilon: float = 0.01, seed: int = 0, at_once: int = AT_ONCE) -> FeatureStatistics:
-    """Statistics of a run's features on ``states`` states of games that it plays itself.
+    """Statistics of a run's features on ``states`` states of games that it plays, ``at_once`` side by side, ε-greedy.
 
-    ``epsilon`` is the share of random actions; another ``seed`` gives other games; ``at_once`` games are played side by
-    side, each to its end or to the end of the measurement. A run whose weights are not finite cannot play: all its
-    states are counted as not finite.
+    All states of a run whose weights are not finite are counted as not finite.
     """
     check(states, epsilon, seed, at_once)
     statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)

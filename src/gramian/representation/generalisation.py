@@ -75,8 +75,8 @@ def evaluate_flavours(
 ) -> list[FlavourGame]:
     """Let runs play their games in every flavour without training in it; write table and figure to ``out``.
 
-    ``flavours.csv`` is written anew after each run. For ``modes`` see `parse_modes`, for the other options
-    `gramian.deep.evaluate`; the settings of the emulator, except the flavour, are those of the training.
+    ``flavours.csv`` is written anew after each run. For ``modes`` see `parse_modes`; the other settings of the emulator
+    are those of the training.
     """
     chosen = {run.spec.name: parse_modes(modes, run.spec.game) for run in runs}
     if len(chosen) < len(runs):
@@ -117,10 +117,7 @@ def evaluate_flavours(
 
 
 def scores(rows: Sequence[FlavourGame]) -> dict[str, dict[Flavour, Mean]]:
-    """Score of each arm in each flavour of one game: mean raw return, and its standard error.
-
-    The error is that over seeds; where there is one seed alone, that over its games.
-    """
+    """Mean raw return of each arm in each flavour of one game; its error is over seeds, or games of a single seed."""
     found: dict[str, dict[Flavour, Mean]] = {}
     for arm in order_arms(row.arm for row in rows):
         own = [row for row in rows if row.arm == arm]

@@ -18,10 +18,7 @@ MOST_OF_A_RANGE = 3
 
 
 def interval(runs: Array) -> tuple[Array, Array]:
-    """Ends of the percentile interval of the mean over runs ``[S, K]``, each ``[K]``: 95 %, bootstrap over the runs.
-
-    The same runs are drawn for all points. NaN where fewer than two runs have a finite number.
-    """
+    """95 % percentile interval of the mean over runs ``[S, K]``, by a bootstrap; NaN with fewer than two runs."""
     present = np.isfinite(runs)
     there = present.any(axis=1)
     values, present = np.where(present, runs, 0.0)[there], present[there].astype(np.float64)

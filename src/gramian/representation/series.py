@@ -132,10 +132,7 @@ def unmeasured(measures: Iterable[Measure]) -> list[str]:
 
 
 def measure_texts(measures: Sequence[Measure], arms: Sequence[str]) -> dict[str, list[str]]:
-    """The measures of one game as a table shows them: name → a text for each arm, mean ± standard error over seeds.
-
-    Runs that diverged are in no mean. The shares of the gradient's growth are those of the figure, see `growth_shares`.
-    """
+    """The measures of one game as a table shows them: name → a text for each arm; runs that diverged are in no mean."""
     left_out = set(unmeasured(measures))
     values: dict[str, dict[str, list[float]]] = {}
     for row in measures:

@@ -43,17 +43,10 @@ class LoggedRun:
 
 
 class WholeStudy:
-    """A planned study, or the parts of one, in a folder or in an export of it, with what its runs have logged.
+    """A planned study, the parts of one, or an export, with what its runs have logged.
 
-    Of a run that is in several parts the one that came to its end counts. Refused are different studies in one folder,
-    and a run that came to its end in two parts.
-
-    Attributes
-    ----------
-    plan, text
-        Plan and ``study.toml`` of the study, or of its first part: all have the same preset and settings.
-    runs
-        All of them, by name.
+    Of a run in several parts the one that came to its end counts. Different studies in one folder are refused, and a
+    run that came to its end in two parts. ``plan`` and ``text`` are those of the first part; ``runs`` are all, by name.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -86,10 +79,7 @@ class WholeStudy:
         return {str(run.spec.arm): run.spec.arm for run in self.runs.values()}
 
     def feature_norms(self, games: Collection[str] | None = None) -> dict[Arm, float]:
-        """Mean feature norm of each arm at the end of training, of all games or of some (`gramian.study.rule`).
-
-        An arm counts only where all its runs are done.
-        """
+        """Mean feature norm at the end of training of each arm whose runs are all done, in all games or in some."""
         norms: dict[Arm, list[float]] = {}
         for run in self.runs.values():
             if games is not None and run.spec.game.name not in games:
@@ -153,10 +143,7 @@ def games_of(study: WholeStudy, arm: str) -> list[str]:
 
 
 def match(study: WholeStudy, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Match]]:
-    """Match every penalty of a study to one of its arms by the mean feature norm in some games, or in all.
-
-    Gives the norm of the arm, ``gram:10`` or ``gram:10:uncentered`` for instance, and a `Match` for each other penalty.
-    """
+    """The norm of an arm, ``gram:10`` say, in some games or all, and a `Match` for each other penalty."""
     wanted = parse_arm(arm, study.plan.settings.kappa)
     if wanted not in study.arms.values():
         raise unknown("arm of this study", str(wanted), study.arms, _nearest(wanted, study.arms.values()))
@@ -300,25 +287,13 @@ def evaluation_study(
     decor: bool = True,
     also: Sequence[str] = (),
 ) -> Evaluation:
-    """Write the study of the evaluation games and seeds with every penalty at its chosen κ.
+    """The study of the evaluation games and seeds with every penalty at its chosen κ.
 
     Every tuning study judges its choices on its own evaluation games, so that two studies that swap their games are two
-    folds. ``decor`` is the same number as ``gram`` and takes its κ. One penalty is there a second time, at the κ of
-    ``gram``'s mean feature norm: in each evaluation game by itself where one of the studies trained on that game
-    (norms are no returns, so nothing is judged by what it was chosen by), else over the study's own games.
-
-    Parameters
-    ----------
-    folders
-        Of the tuning studies, which have the same settings and keep different games.
-    title, frames
-        Of the study; the tuning studies' frames where 0.
-    matched
-        The penalty that is matched; none where empty.
-    decor
-        Add ``decor``.
-    also
-        Further arms for all games, as ``gram:10.24``.
+    folds. ``decor`` is the same number as ``gram`` and takes its κ. The penalty ``matched`` is there a second time, at
+    the κ of ``gram``'s mean feature norm: in each evaluation game by itself where a study trained on that game (norms
+    are no returns), else over the study's own games. ``also`` are further arms for all games; ``frames`` 0 is the
+    studies'.
     """
     tunings = [Tuning(folder) for folder in folders]
     first = tunings[0]

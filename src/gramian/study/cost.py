@@ -54,10 +54,9 @@ class Share:
 
 
 def divide(hardware: Hardware, run_bytes: int, workers: int = 0, largest: int = 0) -> Share:
-    """Divide the hardware among populations whose runs take ``run_bytes`` each.
+    """Divide the hardware among populations whose runs take ``run_bytes`` each; refuses what does not fit.
 
-    ``workers`` is the number of populations at once, 0 for one a GPU or core as far as memory goes; ``largest`` is the
-    most runs of one, 0 for what fits. Refuses what does not fit.
+    ``workers`` are the populations at once, ``largest`` the most runs of one; 0 is as many as there is memory for.
     """
     own = PROCESS_BYTES[hardware.device]
     counted = own if hardware.device == "cpu" else 0  # on a GPU the unused share suffices for a few processes
@@ -160,10 +159,7 @@ class Cost:
 def cost_of(
     plan: Plan, at_once: int, device_name: str, rate: Callable[[Population], Measured], rate_source: str
 ) -> Cost:
-    """Add up what a plan costs with ``at_once`` populations at the same time.
-
-    ``rate`` is asked once for each kind of population (observation and size); ``rate_source`` says how it knows.
-    """
+    """What a plan costs with ``at_once`` populations at a time; ``rate`` is asked once for each kind and size."""
     sizes: dict[str, Size] = {}
     rates: dict[tuple[str, int], Measured] = {}
     seconds: list[float] = []

@@ -52,22 +52,9 @@ _PRESET = re.compile(r"^\s*preset\s*=.*$", re.MULTILINE)
 
 
 def write_export(study: str | Path, out: str | Path) -> Study:
-    r"""Write the tables of a study to a folder that `gramian.study.store.read_study` reads as it reads the study.
+    r"""Write the tables of a study to a new or empty folder, which `gramian.study.store.read_study` reads as the study.
 
-    Left out are weights, replays, times and pictures, and the folders of the machine: a path in a command, a reason or
-    a preset is cut to its last name.
-
-    Parameters
-    ----------
-    study
-        Folder of a study, of its parts, of a population or of a run; imports and exports in it are taken along.
-    out
-        Folder to write to; it is not there yet, or empty but for what a killed export has left there, which is removed.
-
-    Returns
-    -------
-    Study
-        What was exported.
+    Left out are weights, replays, times, pictures and the machine's folders: a path is cut to its last name.
 
     Examples
     --------
@@ -77,8 +64,6 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     >>> _ = (run / "config.toml").write_text('game = "pong"\narm = "dqn"\nseed = 1\npreset = "author"')
     >>> _ = (run / "episodes.csv").write_text("frames,raw_return\n3000,-21.0\n5000,-20.0\n")
     >>> _ = write_export(folder / "study", folder / "small")
-    >>> sorted(path.name for path in (folder / "small").iterdir())
-    ['episodes.parquet', 'export.json', 'held_out.parquet', 'metrics.parquet', 'runs.parquet']
     >>> read_study(folder / "small").episodes.select("run", "frames", "return").rows()
     [('pong-dqn-s1', 3000, -21.0), ('pong-dqn-s1', 5000, -20.0)]
     """
@@ -93,8 +78,8 @@ def write_export(study: str | Path, out: str | Path) -> Study:
 def merge_exports(parts: Sequence[Path], out: Path) -> int:
     """Write parts of a study, or exports of them, to one folder, each by its name; gives the number of runs.
 
-    Of a run that is in several parts the one that came to its end is kept, else the one that came furthest. Refused are
-    parts of different studies, and a run that came to its end in two of them.
+    Of a run that is in several parts the one that came furthest is kept. Refused are parts of different studies, and a
+    run that came to its end in two of them.
     """
     names = [part.resolve().name for part in parts]
     if twice := [name for name in names if names.count(name) > 1]:

@@ -31,10 +31,7 @@ class WorkerDied(Exception):  # noqa: N818 - it names what happened
 
 
 class Worker:
-    """One worker process, with some environment variables of its own.
-
-    It is started when it is first needed, and again after it has died.
-    """
+    """One worker process with environment variables of its own, started when needed, and again after it has died."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = {**os.environ, **environment}
@@ -100,10 +97,7 @@ class Worker:
 
 
 def local_hardware(device: str) -> Hardware:
-    """What this machine has, as a process of its own finds it: ours would keep a part of the GPU.
-
-    ``device`` is ``cpu``, ``cuda`` or ``auto``: CUDA where there is one.
-    """
+    """What this machine has, as a process of its own finds it: ours would occupy a part of the GPU."""
     worker = Worker({})
     try:
         found = worker.call("probe", device=device)
@@ -126,18 +120,9 @@ def worker_environments(hardware: Hardware, workers: int, torch_threads: int) ->
 
 
 class LocalExecutor:
-    """Workers of this machine.
+    """Workers of this machine, one for each of the ``environments``, with its environment variables.
 
-    Parameters
-    ----------
-    environments
-        Environment variables, for each worker.
-    retries
-        How often a population that failed is taken up again.
-    emulator_threads
-        Of each worker.
-    stall_s
-        Seconds without a step after which a worker ends itself; 0 for never.
+    A population that failed is taken up again ``retries`` times. A worker without a step for ``stall_s`` ends itself.
     """
 
     def __init__(
@@ -235,10 +220,7 @@ class LocalExecutor:
         return Outcome(**reply)
 
     def close(self) -> None:
-        """Stop the workers, after they have saved what they were training.
-
-        A second Ctrl-C does not wait for that, and a worker that hangs is killed after `SAVING_S`.
-        """
+        """Stop the workers after they have saved, for `SAVING_S` at most; a second Ctrl-C does not wait."""
         self._stopping.set()
         for worker in self._workers:
             worker.stop()

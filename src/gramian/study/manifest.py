@@ -77,10 +77,7 @@ def planned_cells(plan: Any, path: Path) -> dict[str, list[Cell]]:
 
 
 def read_planned(folder: str | Path) -> Planned:
-    """The plan in a study's folder, or those of its parts in the folders below; an empty one where there is none.
-
-    Cells of the whole study that no part has are planned too, so that they are missed.
-    """
+    """The plan in a study's folder, or those of its parts below, with the cells of the whole that no part has."""
     cells = dict.fromkeys(in_no_part(folder), IN_NO_PART)
     titles, kept = [], set()
     for path in plan_paths(Path(folder)):
@@ -115,11 +112,7 @@ def _failure(path: Path) -> str:
 
 
 def in_no_part(folder: str | Path) -> list[Cell]:
-    """The cells of a study that none of its parts has; none where it was not run in several parts.
-
-    The ``study.toml`` of a part is the whole study. All parts have all arms; where an arm plays some games alone,
-    nothing is said.
-    """
+    """The cells of a study that none of its several parts has; none are known where an arm plays some games alone."""
     plans = plan_paths(Path(folder))
     planned: set[Cell] = set()
     whole: set[Cell] = set()
@@ -154,10 +147,7 @@ def cells_text(cells: Sequence[Cell]) -> str:
 
 
 def write_manifest(path: Path, *, tables: Sequence[str], beside: Sequence[str], **more: Any) -> None:
-    """Write the manifest of an export: the SHA-256 of its tables, of the files beside them, and of itself.
-
-    ``tables`` and ``beside`` are names of files in its folder or below; ``more`` is further content.
-    """
+    """Write the manifest of an export: the SHA-256 of its tables, of the files beside them, and of itself."""
 
     def hashes(names: Sequence[str]) -> dict[str, str]:
         return {name: _sha256((path.parent / name).read_bytes()) for name in names}

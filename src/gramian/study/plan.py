@@ -191,10 +191,7 @@ def read_plan(folder: Path) -> Plan:
 
 
 def write_plan(folder: Path, plan: Plan, study_text: str) -> None:
-    """Make the folder of a study. The plan goes last: a folder without it holds no study.
-
-    Of several processes that do so at the same time one succeeds; the others are refused.
-    """
+    """Make the folder of a study; of several processes at the same time one succeeds, the others are refused."""
     taken = UserError(f"'{folder}' holds a study already; name another folder")
     if (folder / PLAN).exists():
         raise taken

@@ -77,20 +77,10 @@ def ray_hardware(device: str) -> Hardware:
 
 
 class RayExecutor:
-    """Tasks on the cluster that this process has joined.
+    """Tasks on the cluster that this process has joined; Ray reserves ``num_cpus``, … and the node's memory for each.
 
-    Parameters
-    ----------
-    retries
-        How often Ray takes up a population again that failed, or whose process or node died.
-    emulator_threads
-        Of each task.
-    stall_s
-        Seconds without a step after which a task's process ends itself, which Ray takes for its death; 0 for never.
-    num_cpus, num_gpus, memory_bytes
-        What Ray keeps free for each task; memory is the node's, not the GPU's.
-    at_once
-        Tasks that Ray is given at the same time; 0 gives it all, and it runs as many as it has room for.
+    Ray takes up a population that failed, or whose process or node died, ``retries`` times. ``at_once`` is the most
+    tasks that Ray is given at the same time; 0 gives it all.
     """
 
     def __init__(

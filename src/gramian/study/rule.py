@@ -55,10 +55,7 @@ def mean_norm(norms: Sequence[float]) -> float:
 
 
 def matched_kappa(norms: Mapping[float, float], target: float) -> float | None:
-    """The smallest κ at which the norm is ``target``, by norms at κ > 0; None where the grid does not reach it.
-
-    Between neighbours of the grid it is linear in log κ and log norm.
-    """
+    """The smallest κ > 0 at which the norm is ``target``, linear in logarithms; None where the grid misses it."""
     grid = sorted(norms.items())
     wanted = math.log10(target)
     if grid and grid[0][1] == target:
@@ -81,10 +78,7 @@ def grids(kappas: Mapping[str, float]) -> dict[str, list[str]]:
 
 
 def counting_games(means: Mapping[str, Array], arms: Sequence[str]) -> list[int]:
-    """Games with a score of every arm in which not all arms score the same.
-
-    ``means`` over runs of each game ``[G]``, by arm; NaN where there is none.
-    """
+    """Games with a score of every arm, which are not all the same; ``means`` over runs ``[G]`` are by arm."""
     stacked = np.stack([means[arm] for arm in arms])
     known = np.isfinite(stacked).all(0)
     differ = np.where(known, np.ptp(np.where(np.isfinite(stacked), stacked, 0.0), axis=0), 0.0) > 0

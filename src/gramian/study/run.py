@@ -37,31 +37,18 @@ class Executor(Protocol):
         """Do the populations; gives what came of each as it becomes known."""
 
     def stop(self, population: str) -> None:
-        """Save what has been trained of a population and do no more of it; `run` then says that it is stopped.
-
-        May be called from any thread, and again and again. Of one that is done already, nothing is stopped.
-        """
+        """Save what has been trained of a population and stop it; from any thread, any number of times."""
 
     def close(self) -> None:
         """Stop all processes, after they have saved."""
 
 
 class Deadline:
-    """Stops early what would not be finished in time, so that the rest is.
+    """Stops early what would not be finished when the ``clock`` says ``ends``, so that the rest is.
 
     Where some populations can be finished at the current rate, and not all, the one with the most to do is stopped; the
-    others get its share of the machine. Where none can, all go on to the end.
-
-    Parameters
-    ----------
-    wanted
-        Agent steps of each population, in the plan's order.
-    ends
-        When the time is over, by the clock.
-    stop
-        Called at each look with every population that is to be stopped and is not done.
-    clock
-        Seconds.
+    others get its share of the machine. Where none can, all go on to the end. ``wanted`` are the agent steps of each
+    population in the plan's order.
     """
 
     def __init__(
@@ -114,12 +101,8 @@ class Deadline:
 def run_study(study: Path, plan: Plan, executor: Executor, ends: float = math.inf) -> list[Outcome]:
     """Do what is not done, until ``ends`` by `time.monotonic`; `Deadline` stops what would not be finished by then.
 
-    A population that another process is working on is waited for, and taken over if that process dies.
-
-    Returns
-    -------
-    list of Outcome
-        The populations that failed or were stopped, and those that others were still at work on when time was over.
+    A population of another process is waited for, and taken over if that process dies. Gives the populations that
+    failed or were stopped, and those that others were still at work on when time was over.
     """
     pending = unfinished(study, plan)
     failures: list[Outcome] = []

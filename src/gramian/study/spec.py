@@ -65,10 +65,7 @@ class _StudyTable:
 
 @dataclass(frozen=True)
 class StudyArm:
-    """An arm of a study, its label and its games.
-
-    With a κ for each game, ``gram:0.1`` of one game and ``gram:0.3`` of another have the same label ``gram``.
-    """
+    """An arm of a study with its label and its games; arms of different games may share a label."""
 
     arm: Arm
     label: str

@@ -104,11 +104,7 @@ def _attempts_path(study: Path, population: str) -> Path:
 
 
 def run_state(study: Path, population: Population, run: str) -> State:
-    """State, agent steps and reason of a run, from its folder.
-
-    ``waiting`` where it has not begun; ``unknown`` where the file is damaged, so that its population is taken up again
-    and goes on from its checkpoint.
-    """
+    """State, agent steps and reason of a run: ``waiting`` before it begins, ``unknown`` if its status is damaged."""
     try:
         status = json.loads((study / POPULATIONS / population.id / run / "status.json").read_text(encoding="utf-8"))
         return str(status["state"]), int(status["agent_steps"]), str(status["reason"])
@@ -219,10 +215,7 @@ def _survey(study: Path, plan: Plan, population: Population, exported: Mapping[s
 
 
 def survey_parts(plans: Mapping[Path, Plan]) -> list[PopulationStatus]:
-    """How each population of a study stands that is run in parts; ``plans`` are by their folders.
-
-    A population that has not come to its end is left out where all of its runs have, in other parts.
-    """
+    """How each population of a study in parts stands, except those that are not settled here and are elsewhere."""
     root = Path(os.path.commonpath(plans))
     statuses = [
         replace(status, part=folder.relative_to(root).as_posix() if len(plans) > 1 else "")
@@ -276,10 +269,7 @@ def plain(title: str, statuses: list[PopulationStatus], left: Sequence[Cell] = (
 
 
 def watch(plans: Mapping[Path, Plan], *, once: bool, left: Sequence[Cell] = ()) -> None:
-    """Show how a study stands: live on a terminal until it is over or Ctrl-C is pressed; else, or if ``once``, once.
-
-    ``plans`` are those of the study or of its parts, by their folders; the cells ``left`` are in none of the parts.
-    """
+    """Show how a study or its parts stand: live on a terminal until it is over or Ctrl-C is pressed, else once."""
     title = ", ".join(dict.fromkeys(plan.title for plan in plans.values()))
     statuses = survey_parts(plans)
     if not once and sys.stdout.isatty():

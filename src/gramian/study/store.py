@@ -38,23 +38,12 @@ Rows = Literal["episodes", "points"]
 
 @dataclass(frozen=True)
 class Study:
-    """What was run, in tidy tables.
+    """What was run, in tidy tables; a log that no run has is an empty table.
 
-    Attributes
-    ----------
-    runs
-        One row for each run: the columns of `RUN_SCHEMA`. ``state`` is the state of its ``status.json``; ``planned``
-        where it has none yet.
-    episodes
-        One row for each episode: the columns of `EPISODE_SCHEMA`, by run and then by frames.
-    metrics
-        Run, game, arm and seed, and the columns of ``metrics.csv``; empty where there is none.
-    settings
-        Settings of each run that has them, by the name of the run.
-    provenance
-        Processes that worked on a run, by the name of the run.
-    held_out
-        Run, game, arm and seed, and the columns of ``representation.csv``; empty where there is none.
+    ``runs`` has the columns of `RUN_SCHEMA`: ``state`` is that of ``status.json``, ``planned`` where there is none yet.
+    ``episodes`` has those of `EPISODE_SCHEMA`, by run and then by frames. ``metrics`` and ``held_out`` have run, game,
+    arm and seed and the columns of ``metrics.csv`` and ``representation.csv``. ``settings`` and ``provenance`` are by
+    run.
     """
 
     runs: pl.DataFrame
@@ -69,11 +58,6 @@ def read_study(folder: str | Path) -> Study:
     r"""Read every run folder below ``folder``, however deep, every export and every table imported there.
 
     Folders below it whose names begin with a dot are left out.
-
-    Parameters
-    ----------
-    folder
-        Of a study, a population, a single run, or anything that holds some.
 
     Examples
     --------
@@ -110,10 +94,7 @@ def read_study(folder: str | Path) -> Study:
 
 
 def first_frames(study: Study, frames: int) -> Study:
-    """A study as it was when each of its runs had seen ``frames`` frames.
-
-    A run that has come so far is done, whatever became of it later; the others keep their state.
-    """
+    """A study as it was when each run had seen ``frames`` frames; a run that came so far is done."""
     if frames < 1:
         raise UserError(f"frames is {frames}; it must be at least 1")
     logs = (study.episodes, study.metrics, study.held_out)
@@ -286,16 +267,10 @@ def _arm(text: str) -> tuple[str, float | None, bool | None]:
 
 
 def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
-    r"""Read a tidy table of somebody else: the columns arm, game, seed, frames, return, in any order.
+    r"""Read somebody else's tidy table with the columns arm, game, seed, frames, return; others are left out.
 
-    Parameters
-    ----------
-    path
-        A CSV file with a header. Other columns are left out. A game that the package knows gets the package's name,
-        however it is spelled: see `gramian.core.games.game_name`.
-    rows
-        What a row is. ``episodes``: a training episode that ended at ``frames``; the score of a run is the mean of the
-        last 100. ``points``: a point of a learning curve, a mean already; the score is the last one.
+    With ``rows="episodes"`` a row is a training episode that ended at ``frames``, and a run's score is the mean of its
+    last 100. With ``rows="points"`` it is a point of a learning curve, a mean already, and the score is the last one.
 
     Examples
     --------
@@ -335,20 +310,7 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
 
 
 def write_import(path: str | Path, out: str | Path, *, rows: Rows = "episodes") -> Study:
-    """Copy a tidy table into a folder that `read_study` reads; this is ``gramian study import``.
-
-    Parameters
-    ----------
-    path, rows
-        As in `import_csv`.
-    out
-        Folder to write ``imported.csv`` and ``imported.json`` to. It must hold no other import.
-
-    Returns
-    -------
-    Study
-        What was imported.
-    """
+    """Copy a tidy table (`import_csv`) into a folder that `read_study` reads; a wrong table leaves nothing behind."""
     study, source = import_csv(path, rows=rows), Path(path)
     if (Path(out) / "imported.json").exists():
         raise UserError(f"folder '{out}' holds an imported table already; name another one")

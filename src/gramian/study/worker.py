@@ -65,21 +65,10 @@ def perform(
     command: Sequence[str] | None = None,
     stall_s: float = 0.0,
 ) -> dict[str, Any]:
-    """Do what is left of a population of the study in the folder ``study``, unless another process is at it.
+    """Do what is left of a population, unless another process is at it; gives an `Outcome`.
 
-    Parameters
-    ----------
-    emulator_threads
-        Processes that play Atari; they do not change any number.
-    command
-        What was called to run the study, for the runs' ``provenance.json``; this process's own where it is None.
-    stall_s
-        Seconds without a step after which the failure is written down and this process killed; 0 for never.
-
-    Returns
-    -------
-    dict
-        An `Outcome`; none if the process is told to stop: a checkpoint is saved and KeyboardInterrupt raised.
+    Told to stop, it saves a checkpoint and raises KeyboardInterrupt. After ``stall_s`` seconds without a step (0:
+    never) it writes down the failure and kills this process. ``command`` goes into the runs' ``provenance.json``.
     """
     folder = Path(study)
     try:
@@ -180,9 +169,9 @@ def measure(
 ) -> dict[str, float]:
     """Train a population for some seconds, with a small replay, and throw the result away.
 
-    ``plan`` is the content of ``plan.json``; ``note`` is called before this process is killed because it hangs. Gives
-    ``agent_steps_per_second`` of all runs together, updates included, logs and checkpoints not, and
-    ``bytes_per_transition`` of a checkpointed replay.
+    Gives ``agent_steps_per_second`` of all runs together, logs and checkpoints not counted, and
+    ``bytes_per_transition`` of a checkpointed replay. ``note`` is called before this process is killed because it
+    hangs.
     """
     said = "the rate was not measured: its process {} (--stall-min)"
     with watched(stall_s, lambda reason: note(said.format(reason))) as alive:
@@ -245,11 +234,11 @@ def _printing_to(path: Path) -> Iterator[None]:
 
 @contextmanager
 def watched(limit_s: float, note: Callable[[str], object]) -> Iterator[Callable[[], None]]:
-    """Kill this process if the block calls the function that it is given for ``limit_s`` seconds not once; 0 for never.
+    """Kill this process if the block does not call the function that it is given for ``limit_s`` seconds; 0 for never.
 
-    A wait that never ends, for a compiler, a driver or a disk, looks like work from outside: the process lives and
-    holds its lock. It prints where each thread stood, calls ``note`` with the reason, and gets SIGKILL with all
-    processes of its group if it leads one. If no thread of Python runs any more, the interpreter's own timer ends it.
+    A wait that never ends, for a compiler, a driver or a disk, holds the lock of its population. The process prints
+    where each thread stood, calls ``note`` with the reason, and gets SIGKILL with its group if it leads one. If no
+    thread of Python runs any more, the interpreter's own timer ends it.
     """
     beats = 0
 

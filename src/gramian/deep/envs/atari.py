@@ -27,20 +27,10 @@ from gramian.deep.envs.options import SCREEN_PIXELS, AtariOptions, Flavour
 
 
 class AtariGames(Games):
-    """``count`` copies of one Atari game.
+    """``count`` copies of one Atari game, played by ``processes`` processes, or in `recv` where there are none.
 
-    Parameters
-    ----------
-    game
-        ALE's name.
-    processes
-        How many processes play the copies; with 0 this one does, in `recv`.
-    flavour
-        Mode and difficulty; None is the game as it is switched on.
-    colour
-        Give the whole screen in colour ``[210, 160, 3]``, for people to look at; the game is the same.
-    spin_s
-        Seconds that the processes, and this one, spin before they sleep when they wait for each other.
+    ``colour`` gives the whole screen ``[210, 160, 3]``, for people to look at. All spin for ``spin_s`` before they
+    sleep.
     """
 
     def __init__(
@@ -144,10 +134,7 @@ class AtariGames(Games):
 
 
 class _Player:
-    """A process that plays every ``step``-th console from ``first`` on, and the pipes to and from it.
-
-    An order that comes before the process has started waits in the pipe, so that processes start at the same time.
-    """
+    """A process that plays every ``step``-th console from ``first`` on, and the pipes to and from it."""
 
     def __init__(
         self, memory: int, count: int, first: int, step: int, settings: dict[str, object], spin_s: float

@@ -80,19 +80,7 @@ def flavours(game: str) -> list[tuple[int, int]]:
 
 
 class Console:
-    """One game.
-
-    Parameters
-    ----------
-    game
-        ALE's name.
-    frame_skip, sticky_probability, fire_reset, full_actions
-        As `gramian.deep.envs.AtariOptions` has them.
-    flavour
-        Mode and difficulty; None leaves the console as it is switched on.
-    colour
-        Show the whole screen in colour instead of 84×84 greys.
-    """
+    """One game by ALE's name, as `gramian.deep.envs.AtariOptions` says; without a ``flavour`` as it is switched on."""
 
     def __init__(
         self,
@@ -203,9 +191,9 @@ class ColourPicture:
 class GreyPicture:
     """Two screens of colour numbers ``[2, 210, 160]``, shown as the brighter grey of both, averaged to 84×84.
 
-    The averages equal those of OpenCV's ``INTER_AREA`` bit for bit: in float32, one term after the other, within lines
-    first. 40 pixels of a line become 21, so a screen has 840 independent pieces, and only those that differ from the
-    pair of screens before are computed again. Five lines become two, with weights 2, 2, 1 and 1, 2, 2 fifths.
+    The averages equal OpenCV's ``INTER_AREA`` bit for bit: float32, one term after the other, within lines first. 40
+    pixels of a line become 21, so that a screen has 840 independent pieces; only those that differ from the screens
+    before are computed again. Five lines become two, with weights 2, 2, 1 and 1, 2, 2 fifths.
     """
 
     _two_greys = (GREYS[:, None] * np.uint16(256) + GREYS).ravel()
@@ -270,11 +258,7 @@ def _areas(size: int, count: int) -> tuple[NDArray[np.intp], NDArray[np.float32]
 
 
 def read_byte(pipe: int, spin_s: float = 0.0) -> bytes:
-    """Wait for the next byte of ``pipe``; empty if its other end is closed.
-
-    Waking a sleeping core takes half an agent step on a virtual machine. So the wait spins for up to ``spin_s`` seconds
-    before it sleeps, and offers its core to other processes all the while.
-    """
+    """Next byte of ``pipe``, empty if its other end is closed; spins for ``spin_s`` first, for waking is slow."""
     if spin_s:
         ready = select.poll()
         ready.register(pipe, select.POLLIN)
@@ -299,11 +283,7 @@ def carry_out(order: bytes, consoles: dict[int, Console], arrays: dict[str, NDAr
 
 
 def main() -> None:
-    """Play consoles ``first``, ``first + step``, … of ``count`` (JSON in the command line) until no order can come.
-
-    One byte comes in for each order, and one goes out when it is carried out. The arrays are shared with the process
-    that gives the orders.
-    """
+    """Play consoles ``first``, ``first + step``, … in shared arrays: a byte in for an order, one out when done."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives the orders
     told = json.loads(sys.argv[1])
     count, colour = told["count"], told["settings"]["colour"]

@@ -45,10 +45,7 @@ class Games(Protocol):
         """Wait for what the actions sent led to."""
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
-        """Start episode ``seeds[i]`` in copy i and take ``actions[i]``, for all copies.
-
-        Gives the newest frames, and whether no game ended on the way, as it must be for actions of a running episode.
-        """
+        """Start episode ``seeds[i]`` in copy i and take ``actions[i]``; gives the frames, and whether no game ended."""
 
     def close(self) -> None:
         """Release what the emulator holds."""
@@ -64,18 +61,9 @@ def make_games(
     spin_s: float = 0.0,
     flavour: Flavour | None = None,
 ) -> Games:
-    """``count`` copies of one game, to be started by hand; everything after the options is for Atari alone.
+    """``count`` copies of one game, to be started by hand; all after the options is for `AtariGames` alone.
 
-    Parameters
-    ----------
-    threads
-        How many processes play Atari.
-    here
-        No processes: Atari is played in this one, in :meth:`Games.recv`. The games are the same.
-    spin_s
-        Seconds that these processes, and this one, spin before they sleep when they wait for each other.
-    flavour
-        Mode and difficulty; None is the game as it is switched on.
+    ``threads`` processes play, or this one in :meth:`Games.recv` if ``here``.
     """
     # each kind's emulator is imported when one of its games is played
     options = options or EnvironmentOptions()
@@ -99,12 +87,9 @@ def make_games(
 
 
 def find_flavours(game: Game) -> tuple[Flavour, ...]:
-    """The modes and difficulties of an Atari game [1]_ [2]_, the default one, in which runs are trained, first.
+    """The modes and difficulties of an Atari game, the default one, in which runs are trained, first.
 
-    References
-    ----------
-    .. [1] M. C. Machado et al., *Revisiting the Arcade Learning Environment*, JAIR 2018.
-    .. [2] J. Farebrother, M. C. Machado, M. Bowling, *Generalization and regularization in DQN*, arXiv 1810.00123.
+    Sources: Machado et al., JAIR 2018; Farebrother, Machado & Bowling, arXiv 1810.00123.
     """
     if game.kind != "atari":
         raise UserError(f"'{game.name}' has no modes; modes and difficulties are those of Atari games")

@@ -18,13 +18,10 @@ from gramian.deep.envs.options import MinAtarOptions
 
 
 class MinAtarGames(Games):
-    """``count`` copies of one MinAtar game, all stepped in one call of a kernel.
+    """``count`` copies of one MinAtar game, stepped in one call of a kernel, which is compiled at its first start.
 
-    With the same seed and actions an episode equals that of the package ``minatar`` bit for bit, with one exception:
-    the package's sticky actions may repeat the last action of the episode before. Here every episode begins with no-op
-    as the action before, so that it is a function of its seed and its actions.
-
-    The game is compiled at its first start, which takes a few seconds.
+    With the same seed and actions an episode equals that of the package ``minatar`` bit for bit, except that the
+    package's sticky actions may repeat the last action of the episode before: here every episode begins with no-op.
     """
 
     def __init__(self, game: str, count: int, options: MinAtarOptions):

@@ -15,14 +15,7 @@ _TORCH_DTYPES = {np.dtype(np.uint8): torch.uint8, np.dtype(np.float32): torch.fl
 class ObservationSpec:
     """Shape of an observation: ``stack`` frames, zero before the first one of an episode.
 
-    Attributes
-    ----------
-    frame_shape
-        ``(84, 84)`` for Atari, ``(C, 10, 10)`` for MinAtar, ``(4,)`` for CartPole.
-    dtype
-        uint8 or float32.
-    stack
-        The number of frames an observation consists of.
+    A frame is ``(84, 84)`` for Atari, ``(C, 10, 10)`` for MinAtar (uint8), ``(4,)`` for CartPole (float32).
     """
 
     frame_shape: tuple[int, ...]
@@ -53,15 +46,7 @@ class ObservationSpec:
 
 
 class FrameStack:
-    """The observations that the actors of a population act on, kept on a device.
-
-    Parameters
-    ----------
-    spec
-        What one observation is.
-    environments
-        ``(P, E)``.
-    """
+    """The observations that the actors of ``environments`` (P, E) act on, kept on a device."""
 
     def __init__(self, spec: ObservationSpec, environments: tuple[int, int], device: str | torch.device = "cpu"):
         self.spec, self.environments = spec, environments
@@ -70,16 +55,9 @@ class FrameStack:
         """``[P, E, stack, *frame_shape]``, oldest first: all there is to save and restore."""
 
     def push(self, frames: Tensor, started: Tensor, runs: slice = slice(None)) -> Tensor:
-        """Add the newest frames and give the observations ``[P, E, *spec.shape]``.
+        """Add the newest frames ``[P, E, *frame_shape]`` of some runs; gives the observations ``[P, E, *shape]``.
 
-        Parameters
-        ----------
-        frames
-            ``[P, E, *frame_shape]`` on the stack's device.
-        started
-            ``[P, E]``, bool: the frame is the first of its episode, so that zeros come before it.
-        runs
-            The runs that ``frames`` and ``started`` are of, all of them where it is not given.
+        Zeros come before a frame that has ``started`` ``[P, E]`` its episode.
         """
         own = self.frames[runs]
         if self.spec.stack == 1:

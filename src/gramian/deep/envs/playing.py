@@ -14,19 +14,7 @@ from gramian.deep.envs.observations import FrameStack
 class Players:
     """Slots of an emulator, each of which begins another game as soon as one ends.
 
-    Parameters
-    ----------
-    games
-        Emulators of all slots.
-    slots
-        How many.
-    begin
-        Called with the slots that begin a game; gives the seeds of their games.
-
-    Attributes
-    ----------
-    lengths
-        Agent steps of the game that each slot plays ``[slots]``.
+    ``begin`` gives the seeds of the games that some slots begin. ``lengths`` ``[slots]`` are the agent steps so far.
     """
 
     def __init__(self, games: Games, slots: int, begin: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:

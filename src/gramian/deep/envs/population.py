@@ -66,31 +66,14 @@ class _Part:
 
 
 class Environments:
-    """P×E environments in lockstep.
+    """P×E environments in lockstep; the games of all runs have observations of the same shape.
 
-    Episode number k of environment e of a run is seeded with ``bits(run seed, EPISODE, e, k)``. It is a function of
-    that seed and of its actions alone: it depends neither on P nor on the run's place in the population. Games never
-    restart because a life is lost.
+    Episode k of environment e of a run is seeded with ``bits(run seed, EPISODE, e, k)``. It is a function of that seed
+    and of its actions alone, whatever P is. Games never restart because a life is lost. The runs can be divided into
+    ``parts``, so that one plays while actions are chosen for another; the episodes are the same.
 
-    The runs can be divided into parts, so that one part plays while actions are chosen for another; the episodes are
-    the same.
-
-    Parameters
-    ----------
-    games
-        The game of each of the P runs. Their observations must have the same shape.
-    seeds
-        The seed of each run.
-    envs_per_run
-        E.
-    threads
-        How many processes play the Atari games of a part; 0 takes one for each core that this process may use.
-    parts
-        Into how many parts to divide the runs, at most one for each run.
-    spin_s
-        Seconds that the processes that play Atari, and this one, spin before they sleep when they wait.
-    here
-        No processes: Atari is played in this one, in `recv`.
+    ``threads`` processes play the Atari games of a part (0: one a core), or this process in `recv` if ``here``. All
+    spin for ``spin_s`` seconds before they sleep.
 
     Examples
     --------
@@ -256,10 +239,7 @@ class Environments:
         return self._step
 
     def state(self) -> State:
-        """Everything :meth:`restore` needs: the running episodes' numbers and actions, and the last step's outcome.
-
-        Actions that were sent and not yet received are no part of it: they have to be sent again.
-        """
+        """Everything :meth:`restore` needs; actions that were sent and not received have to be sent again."""
         return {
             "episode": self._episode.copy(),
             "length": self._length.copy(),
@@ -271,10 +251,7 @@ class Environments:
         }
 
     def restore(self, state: State) -> Step:
-        """Bring all environments to where they were at :meth:`state`, by playing their running episodes again.
-
-        Gives the step as it was then.
-        """
+        """Go to where :meth:`state` was taken by playing the running episodes again; gives that step."""
         if state["episode"].shape != self._episode.shape:
             raise UserError(
                 f"the saved environments are {state['episode'].size} and these are {self._episode.size}; "

@@ -74,17 +74,7 @@ class Segments(Sequence[Tensors]):
 
 
 class Checkpoints:
-    """The checkpoints of the population in ``folder``.
-
-    Parameters
-    ----------
-    folder
-        The population's folder.
-    runs
-        Names of its runs, which are the names of their folders.
-    alive
-        Called at every file that is read or written: they may be many, and large.
-    """
+    """The checkpoints of the population in ``folder`` with these runs; ``alive`` is called at every file."""
 
     def __init__(self, folder: Path, runs: Iterable[str], alive: Callable[[], object] = lambda: None) -> None:
         self.folder, self._alive = folder, alive
@@ -116,25 +106,12 @@ class Checkpoints:
         segments_from: int | None = None,
         kept: int = KEPT,
     ) -> None:
-        """Write a checkpoint and drop those that are no longer kept.
+        """Write a checkpoint and drop those that are no longer kept; those before it stay if it fails.
 
-        Parameters
-        ----------
-        agent_steps
-            When.
-        counters, shared
-            What `Checkpoint` gives back.
-        logs
-            Length and SHA-256 sum of each log so far, by its path below the population's folder.
-        runs
-            Of each run in turn. Each is written before the next is taken, so that a large population on a GPU is never
-            on the host as a whole.
-        segments
-            New transitions of the replay: ``(first, end, tensors)``, each going on where the one before ended.
-        segments_from
-            The oldest transition that is still needed; None where the replay is not saved.
-        kept
-            How many checkpoints stay, this one included.
+        ``counters`` and ``shared`` are what `Checkpoint` gives back; ``logs`` have the length and SHA-256 sum of each
+        log so far, by its path. Each of the ``runs`` is written before the next is taken: a large population is never
+        on the host as a whole. ``segments`` are new transitions ``(first, end, tensors)``; ``segments_from`` is the
+        oldest that is still needed, None where the replay is not saved.
         """
         for run in ("", *self.runs):
             (self.folder / run / "checkpoints").mkdir(exist_ok=True)
@@ -166,15 +143,9 @@ class Checkpoints:
         self._drop_all_but_the_whole()
 
     def load(self, report: Callable[[str], None] = warnings.warn) -> Checkpoint | None:
-        """The newest checkpoint that is whole, or None where there has never been one.
+        """The newest checkpoint that is whole; None where there has never been one, an error where none is whole.
 
-        One that is damaged, or whose logs are not what they were, is passed over, and removed: a run that goes on from
-        an older one makes it anew.
-
-        Parameters
-        ----------
-        report
-            Called with a line for each checkpoint that is passed over.
+        One that is damaged, or whose logs are not what they were, is reported, passed over and removed.
         """
         steps = self._steps()
         for step in reversed(steps):
@@ -262,10 +233,7 @@ def latest_weights(run: Path) -> Path:
 
 
 def read_weights(run: Path) -> tuple[int, Tensors]:
-    """The newest weights in a run's folder and the agent step that they are of.
-
-    They are held against the checksum in the population's folder, where the run still lies in it.
-    """
+    """The newest weights in a run's folder, held against their checksum if there is one, and their agent step."""
     path = latest_weights(run)
     step = int(path.stem)
     manifest = run.resolve().parent / "checkpoints" / f"{step}.json"

@@ -96,15 +96,7 @@ class CsvLog:
 
 
 class RunLog:
-    """The CSV files of one run.
-
-    Parameters
-    ----------
-    folder
-        ``OUT/<run>``.
-    lengths
-        Lengths of its CSV files, by name, where it goes on from a checkpoint; None where it begins.
-    """
+    """The CSV files of one run; ``lengths`` in bytes, by name, where it goes on from a checkpoint."""
 
     def __init__(self, folder: Path, lengths: Mapping[str, int] | None = None) -> None:
         self.folder = folder

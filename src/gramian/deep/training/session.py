@@ -51,39 +51,26 @@ def train(
     command: Sequence[str] | None = None,
     alive: Callable[[], object] = lambda: None,
 ) -> Path:
-    """Train a population in a new folder.
+    """Train a population in the new folder ``out``; each run gets its own below it.
+
+    On Ctrl-C or SIGTERM a checkpoint is saved and KeyboardInterrupt raised. `WorkFailed` is raised if the disk fails, a
+    file vanishes or an emulator is killed; what was saved stays. A run that diverges is an outcome: its status says so.
 
     Parameters
     ----------
-    config
-        What to train.
-    out
-        Folder of the population; each run gets its own below it.
-    device
-        ``cpu``, ``cuda`` or ``auto``.
     replay_device
         Where the replay lies; ``auto`` is the learner's device.
     checkpoint_replay
         Save the replay with the checkpoints. Without it a resume begins with an empty replay, so that the run is no
         longer the one that was never interrupted.
-    tensorboard
-        Write TensorBoard's files too.
     threads
-        Processes that play Atari; 0 takes one for each core. With 1 the process that learns may play itself; see
-        `gramian.deep.training.trainer.plays_itself`.
-    dtype
-        Of the networks.
+        Processes that play Atari; 0 takes one for each core.
     execution
         How the work of a step reaches a GPU; see `gramian.deep.engines`.
     command
         What was called, for ``provenance.json``; by default the command of this process.
     alive
         Called after every step and at every file of a checkpoint, as a sign of life.
-
-    Returns
-    -------
-    Path
-        ``out``.
 
     Examples
     --------
@@ -142,10 +129,7 @@ def resume(
 
 
 def read_population(folder: Path, warn: Callable[[str], object] = str) -> tuple[Config, bool, torch.dtype]:
-    """The population that was begun in ``folder``, whether its replay is saved, and its precision.
-
-    ``warn`` is called with a line if the folder comes from a version that wrote no checksums.
-    """
+    """The population in ``folder``, whether its replay is saved, its precision; warns where there are no checksums."""
     path = folder / POPULATION
     try:
         saved = json.loads(path.read_text(encoding="utf-8"))

@@ -105,22 +105,7 @@ def _beside_gpu(config: Config, device: torch.device | str) -> bool:
 
 
 class Trainer:
-    """A population in the middle of its training.
-
-    Parameters
-    ----------
-    config
-        What to train.
-    environments
-        As `make_environments` gives them for ``config``; the trainer closes them.
-    device
-        Where the learner lives.
-    replay_device
-        Where the replay lies; the learner's device where it is not given.
-    dtype
-        Of the networks.
-    execution
-        How the work reaches a GPU, see `gramian.deep.engines`.
+    """A population in the middle of its training, in `make_environments`' environments, which the trainer closes.
 
     Examples
     --------
@@ -228,15 +213,10 @@ class Trainer:
         return epsilon_at(self.config.settings, self.agent_steps)
 
     def step(self) -> list[Episode]:
-        """Act once in every environment, store what came of it, and do the updates that are due.
+        """Act once in every environment and do the updates that are due; gives the games that ended.
 
         An update that falls due by this step's transitions is done in the next step, while the environments are at work
         or, with the setting ``sequential``, before it acts; see `gramian.deep.engines.engine.Engine`.
-
-        Returns
-        -------
-        list of Episode
-            The games that ended by this step.
         """
         with self.engine.step():
             outcome, rewards = self._advance()
@@ -282,8 +262,7 @@ class Trainer:
     ) -> None:
         """Go on from a state that `state`, `run_states` and `segments` gave.
 
-        Without segments the replay is empty. As many agent steps as the prefill has pass before the next update, and
-        the updates that were due in them are left out.
+        Without segments the replay is empty, and no update is done for as many agent steps as the prefill has.
         """
         self.environments.restore(
             {
@@ -336,7 +315,7 @@ class Trainer:
         return outcome, np.sign(outcome.rewards) if settings.clip_rewards else outcome.rewards
 
     def _act(self, part: int, ahead: int = 0) -> None:
-        """Let a part choose its actions, of the current step or so many steps ahead, and begin to carry them out.
+        """Let a part choose its actions, of this step or ``ahead``, and begin to carry them out.
 
         Where this process plays itself, it does its other work before it waits for the actions.
         """
