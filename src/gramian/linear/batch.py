@@ -15,6 +15,7 @@ from gramian.linear.kernels import (
     NORM,
     PARALLEL,
     PLAIN,
+    REDUCED,
     RUNNING,
     SINGLE,
     TWO_SAMPLE,
@@ -93,20 +94,23 @@ def learn_runs(rules: list[Rule], samples: Samples, C: Floats, solution: Floats,
                 w += alpha * delta * x
                 continue
             y = (A * x[:, None]).sum(axis=0)
-            u = delta * theta
+            v = np.zeros_like(y)
             if estimator != NONE:
                 other = y
                 if estimator in (TWO_SAMPLE, TWO_SAMPLE_NORM):
                     other = (A * seconds[step][:, None, None]).sum(axis=0)
-                u -= lam * _direction(estimator, y, other, S, beta)
-            u *= alpha
+                v = lam * _direction(estimator, y, other, S, beta)
+            u = alpha * (delta * theta - v)
             if form == FULL:
                 theta += alpha * delta * y
             if projected:
                 _project(A, y, u)
             else:
                 A += x[:, None] * u
-            w = (A * theta).sum(axis=1)
+            if form == REDUCED and not projected:  # rounded as the plain form: λ = 0 is plain learning at α·d
+                w += (alpha * d * delta - alpha * v.sum(axis=0)) * x
+            else:
+                w = (A * theta).sum(axis=1)
     raise AssertionError("the last step returns")
 
 
