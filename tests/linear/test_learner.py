@@ -117,7 +117,7 @@ def test_projection_stays_orthogonal_over_many_steps():
         (lambda: Learner(3, Arm("reduced"), alpha=0.1, initialisation="eye"), "unknown initialisation 'eye'"),
         (lambda: Learner(3, Arm("reduced"), alpha=0.0), "alpha is 0; it must be a number above 0"),
         (lambda: Learner(3, Arm("reduced"), alpha=float("nan")), "alpha is nan"),
-        (lambda: Learner(3, Arm("reduced"), alpha=0.1, beta=1.5), r"beta is 1.5; it must lie in \(0, 1\]"),
+        (lambda: Learner(3, Arm("reduced"), alpha=0.1, beta=1.5), r"beta is 1.5; it must be in \(0, 1\]"),
         (lambda: Learner(1, Arm("plain"), alpha=0.1).value(np.array([np.nan])), "a feature is nan; features must be"),
         (lambda: Learner(1, Arm("plain"), alpha=0.1).value(([0], [np.inf])), "a feature is inf; features must be"),
         (lambda: Learner(2, Arm("plain"), alpha=0.1).value(([0.5], [1.0])), "indices of type float64; they must be"),

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gramian.core.errors import UserError
-from gramian.linear.sweep import Cells, check_threads, run_cells
+from gramian.linear.sweep import Cells, run_cells
 
 
 def cells_of(folder, **configuration):
@@ -91,13 +91,6 @@ def test_the_configuration_is_plain_json(tmp_path):
     cells_of(tmp_path, lambdas=(0.1, 1.0))
     assert json.loads((tmp_path / "configuration.json").read_text())["lambdas"] == [0.1, 1.0]
     cells_of(tmp_path, lambdas=(0.1, 1.0))
-
-
-def test_negative_threads_are_named():
-    assert check_threads(3) == 3
-    assert check_threads(0) >= 1
-    with pytest.raises(UserError, match="threads is -1"):
-        check_threads(-1)
 
 
 def test_preparation_comes_first_and_only_if_there_is_work(tmp_path):

@@ -29,8 +29,8 @@ def test_the_command_writes_tables_and_a_figure(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--gamma", "1"], "gamma is 1; it must lie in [0, 1)"),
-        (["--features", "1"], "features is 1; with 12 states it must lie in 2 to 12"),
+        (["--gamma", "1"], "gamma is 1; it must be in [0, 1)"),
+        (["--features", "1"], "features is 1; it must be from 2 to 12, the number of states"),
         (["--steps", "0"], "steps is 0"),
         (["--lambdas", "0"], "λ = 0 is always run as a control"),
     ],

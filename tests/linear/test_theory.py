@@ -181,7 +181,7 @@ def test_the_command_prints_verdicts_and_writes_its_table(tmp_path, capsys):
     ("options", "message"),
     [
         (["--features", "1"], "features is 1"),
-        (["--features", "20"], "with 12 states it must lie in 2 to 12"),
+        (["--features", "20"], "features is 20; it must be from 2 to 12, the number of states"),
         (["--lam", "-1"], "λ is -1; it must be"),
         (["--lam", "0"], "lam is 0"),
         (["--processes", "0"], "processes is 0"),

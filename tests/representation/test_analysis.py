@@ -224,7 +224,7 @@ def test_without_figures_the_tables_are_the_same_and_matplotlib_is_not_needed(ru
     [
         (["{run}", "{run}"], "is given twice"),
         (["{run}", "--states", "0"], "states is 0; it must be at least 1"),
-        (["{run}", "--epsilon", "2"], "epsilon is 2.0; it must be between 0 and 1"),
+        (["{run}", "--epsilon", "2"], "epsilon is 2; it must be between 0 and 1"),
         (["{run}/nowhere"], "is not the folder of a run"),
     ],
 )

@@ -12,6 +12,20 @@ class WorkFailed(Exception):  # noqa: N818 - it names what happened
     """Work that was not done to its end: one line that says why and what is left; exit code 1, without a traceback."""
 
 
+def require(holds: bool, name: str, value: object, right: str) -> None:
+    """Refuse a value, unless it ``holds``, with what would be right."""
+    if not holds:
+        shown = f"{value:g}" if isinstance(value, float) else value
+        raise UserError(f"{name} is {shown}; it must be {right}")
+
+
+def require_least(options: object, least: float, *names: str) -> None:
+    """Refuse options that are less than ``least``."""
+    for name in names:
+        value = getattr(options, name)
+        require(value >= least, name, value, f"at least {least:g}")
+
+
 def unknown(what: str, value: str, choices: Iterable[str], near: str = "") -> UserError:
     """Error for a name that is not among ``choices``, with the nearest right one: ``near``, or else by its spelling.
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gramian.core.compiled import inlined_kernel
-from gramian.core.errors import UserError
+from gramian.core.errors import UserError, require, require_least
 from gramian.linear.kernels import Floats, Integers
 
 
@@ -108,9 +108,7 @@ class TileCoding:
         if len(self.low) != len(self.high) or not all(a < b for a, b in zip(self.low, self.high, strict=True)):
             raise UserError(f"bounds {self.low} and {self.high} are not a box; each low must be below its high")
         for name, least in (("tilings", 1), ("tiles", 1), ("actions", 1), ("copies", 0)):
-            value = getattr(self, name)
-            if value < least:
-                raise UserError(f"{name} is {value}; it must be at least {least}")
+            require_least(self, least, name)
         if self.copied >= 0 and not (self.copies == 1 and self.copied < self.per_action * self.actions):
             raise UserError(f"copied is {self.copied} with {self.copies} copies; one feature of φ has one copy")
 
@@ -143,8 +141,7 @@ class TileCoding:
         """Return the indices of the features that are 1 at ``state`` and ``action``; all others are 0."""
         if len(state) != len(self.low) or not np.isfinite(state).all():
             raise UserError(f"state is {state}; it must be {len(self.low)} finite numbers")
-        if not 0 <= action < self.actions:
-            raise UserError(f"action is {action}; it must be from 0 to {self.actions - 1}")
+        require(0 <= action < self.actions, "action", action, f"from 0 to {self.actions - 1}")
         tiles, out = np.empty(self.tilings, dtype=np.int64), np.empty(self.k, dtype=np.int64)
         active_tiles(self.arrays, np.asarray(state, dtype=float), tiles)
         with_action(tiles, action, self.per_action, self.actions, out)

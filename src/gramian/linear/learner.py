@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError, require, unknown
 from gramian.linear.kernels import (
     FULL,
     NONE,
@@ -101,25 +101,22 @@ class Arm:
 
 
 def check_lambda(lam: float) -> None:
-    """Raise `UserError` unless λ is a finite number, 0 or above."""
-    if not (math.isfinite(lam) and lam >= 0):
-        raise UserError(f"λ is {lam:g}; it must be a finite number, 0 or above")
+    """Refuse a coefficient λ that is not finite or negative."""
+    require(math.isfinite(lam) and lam >= 0, "λ", lam, "a finite number, at least 0")
 
 
 def check_beta(beta: float) -> None:
-    """Raise `UserError` unless the rate β of a running second moment lies in (0, 1]."""
-    if not 0 < beta <= 1:
-        raise UserError(f"beta is {beta:g}; it must lie in (0, 1]")
+    """Refuse a rate β of a running second moment outside of (0, 1]."""
+    require(0 < beta <= 1, "beta", beta, "in (0, 1]")
 
 
-def check_alpha(alpha: float) -> None:
-    """Raise `UserError` unless the step size α is a finite number above 0."""
-    if not 0 < alpha < math.inf:
-        raise UserError(f"alpha is {alpha:g}; it must be a number above 0")
+def check_alpha(alpha: float, name: str = "alpha") -> None:
+    """Refuse a step size that is not finite or not above 0."""
+    require(0 < alpha < math.inf, name, alpha, "a number above 0")
 
 
 def check_lambdas(lambdas: Sequence[float]) -> None:
-    """Raise `UserError` unless ``lambdas`` are different numbers above 0; λ = 0 is always among the controls."""
+    """Refuse λ that are not different numbers above 0; λ = 0 is always among the controls."""
     for lam in lambdas:
         check_lambda(lam)
         if lam == 0:
@@ -191,8 +188,7 @@ class Learner:
         beta: float = BETA,
         seed: int = 0,
     ) -> None:
-        if d < 1:
-            raise UserError(f"the number of features is {d}; it must be at least 1")
+        require(d >= 1, "the number of features", d, "at least 1")
         check_alpha(alpha)
         check_beta(beta)
         A = initial_transform(initialisation, d, np.random.default_rng(seed))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramian.core.compiled import kernel
-from gramian.core.errors import UserError
+from gramian.core.errors import require
 from gramian.linear.kernels import (
     REDUCED,
     TWO_SAMPLE,
@@ -104,14 +104,18 @@ class RewardProcess:
         return self.phi[states], self.r[states], self.phi[following], self.phi[seconds]
 
 
+def check_features(d: int, states: int) -> None:
+    """Refuse numbers of features that cannot have full rank."""
+    require(2 <= d <= states, "features", d, f"from 2 to {states}, the number of states, to have full rank")
+
+
 def random_process(states: int, d: int, seed: int, gamma: float = 0.9, actions: int = 3) -> RewardProcess:
     """Draw a decision process and a policy, and return the chain that the policy makes of it, with correlated features.
 
     Transitions and policy are Dirichlet, rewards normal; the features are normal with a common part, which makes their
     second moment far from diagonal. They have full rank.
     """
-    if not 2 <= d <= states:
-        raise UserError(f"{d} features of {states} states cannot have full rank; take 2 to {states} features")
+    check_features(d, states)
     rng = np.random.default_rng(seed)
     transitions = rng.dirichlet(np.full(states, 0.3), size=(states, actions))
     policy = rng.dirichlet(np.ones(actions), size=states)

@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError, require, require_least, unknown
 from gramian.core.statistics import halves
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
 from gramian.linear.features import TileCoding, mean_absolute_correlation
 from gramian.linear.kernels import Floats, Weights
-from gramian.linear.learner import ESTIMATORS, Arm, check_lambdas, initial_transform
-from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
+from gramian.linear.learner import ESTIMATORS, Arm, check_alpha, check_lambdas, initial_transform
+from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, run_cells
 
 RESERVOIR = 4096
 """Visited (s, a) that the two-sample estimator draws from: enough to hold every kind of moment of an episode."""
@@ -75,15 +75,13 @@ class MountainCar(SweepOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("episodes", "most_steps", "costly_runs")
+        require_least(self, 1, "episodes", "most_steps", "costly_runs")
         object.__setattr__(self, "copies", tuple(1 if copies == "all" else copies for copies in self.copies))
         self.check_different("step_sizes", "copies", "estimators")
         for name in ("gamma", "epsilon"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise UserError(f"{name} is {getattr(self, name):g}; it must lie in [0, 1]")
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "in [0, 1]")
         for size in self.step_sizes:
-            if not 0 < size < math.inf:
-                raise UserError(f"a step size is {size:g}; it must be a number above 0")
+            check_alpha(size, "a step size")
         for estimator in self.estimators:
             if estimator not in ESTIMATORS or estimator == "none":
                 raise unknown("estimator", estimator, [name for name in ESTIMATORS if name != "none"])
@@ -282,7 +280,7 @@ def _run(
     run_cells(
         cells,
         jobs,
-        threads=check_threads(options.threads),
+        threads=options.threads_used,
         description=description,
         prepare=lambda: simulate(first, next(iter(names)), 0, np.zeros(1, dtype=bool), np.zeros((0, 3))),
     )
@@ -370,7 +368,7 @@ def needed_bytes(options: MountainCar, copies: Copies) -> int:
     """Most memory of a feature set: A [d, d] of every thread, twice if running, or correlations of visited states."""
     d, real = options.coding(copies).d, np.dtype(np.float64).itemsize
     matrices = 2 if options.costly and "running" in options.estimators else 1
-    runs = check_threads(options.threads) * matrices * d**2
+    runs = options.threads_used * matrices * d**2
     correlations = 2 * d**2 + 2 * max(VISITED, ACTIONS * GRID**2) * d + 3 * options.episodes * options.most_steps
     return real * max(runs, correlations)
 
@@ -403,7 +401,7 @@ def compute(options: MountainCar) -> Results:
     ]
     names = {case: f"distances_{case.name}" for case in best}
     jobs = {name: partial(_distances, options, case) for case, name in names.items()}
-    threads = check_threads(options.threads)
+    threads = options.threads_used
     run_cells(cells, jobs, threads=threads, description="mountain-car, distance of A from orthogonal")
     results.distances.update({case: cells.load(name)["distances"] for case, name in names.items()})
     return results

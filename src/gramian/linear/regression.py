@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.csv_tables import Value, write_csv
-from gramian.core.errors import UserError
+from gramian.core.errors import require, require_least
 from gramian.core.statistics import mean_and_error
 from gramian.core.text import plus_minus, text_table, three_digits
 from gramian.linear.batch import Samples, groups, learn_runs
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.learner import Arm, check_alpha, check_lambdas, initial_transform
-from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, check_threads, run_cells
+from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, run_cells
 
 BEST = (1.0, 2.0)
 """w*: the labels are y = x₁ + 2x₂."""
@@ -65,12 +65,11 @@ class Regression(SweepOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("steps")
+        require_least(self, 1, "steps")
         check_alpha(self.alpha)
         self.check_different("rhos")
         for rho in self.rhos:
-            if not -1 < rho < 1:
-                raise UserError(f"rho is {rho:g}; a correlation of two inputs lies between -1 and 1")
+            require(-1 < rho < 1, "rho", rho, "between -1 and 1, as a correlation is")
         check_lambdas(self.lambdas)
         self.sort("lambdas", "rhos")
 
@@ -209,7 +208,7 @@ def compute(options: Regression) -> Results:
     """Run what is missing in the folder of ``options`` and gather everything."""
     # each thread holds a block: two samples of two inputs a step, uncorrelated and correlated
     values = 4 * len(BEST) * options.steps * min(options.runs, BLOCK_RUNS)
-    needed = check_threads(options.threads) * values * np.dtype(np.float64).itemsize
+    needed = options.threads_used * values * np.dtype(np.float64).itemsize
     check_memory(needed, f"{options.steps:,} steps", "--steps, --runs or --threads")
     configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
     cells = Cells(options.out, {"command": "regression", **configuration})
@@ -218,7 +217,7 @@ def compute(options: Regression) -> Results:
     run_cells(
         cells,
         {name: partial(block, options, runs) for name, runs in zip(names, blocks, strict=True)},
-        threads=check_threads(options.threads),
+        threads=options.threads_used,
         description="regression",
         unit="block",
     )

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from gramian import __version__
 from gramian.core.cores import cores
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError, require, require_least, unknown
 from gramian.core.files import output_folder, replace_text, replacing
 from gramian.core.host_memory import available_host_bytes
 from gramian.core.progress import Progress
@@ -44,21 +44,12 @@ class SweepOptions:
     """Threads; 0 takes one per core. The results do not depend on it."""
 
     def __post_init__(self) -> None:
-        self.check_positive("runs")
-        if self.runs > MOST_RUNS:
-            raise UserError(f"runs is {self.runs:,}; it must be at most {MOST_RUNS:,}")
+        require_least(self, 1, "runs")
+        require(self.runs <= MOST_RUNS, "runs", f"{self.runs:,}", f"at most {MOST_RUNS:,}")
         check_beta(self.beta)
         if self.init not in INITIALISATIONS:
             raise unknown("initialisation", self.init, INITIALISATIONS)
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}; it must be 0 or above")
-        check_threads(self.threads)
-
-    def check_positive(self, *names: str) -> None:
-        """Raise `UserError` unless each of these options is at least 1."""
-        for name in names:
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        require_least(self, 0, "seed", "threads")
 
     def check_different(self, *names: str) -> None:
         """Raise `UserError` unless each of these options lists something, and nothing twice."""
@@ -67,17 +58,15 @@ class SweepOptions:
             if not values or len(set(values)) != len(values):
                 raise UserError(f"{name} is {values}; give at least one, each once")
 
+    @property
+    def threads_used(self) -> int:
+        """As many as ``threads`` says, or one per core."""
+        return self.threads or cores()
+
     def sort(self, *names: str) -> None:
         """Sort the values of each of these options."""
         for name in names:
             object.__setattr__(self, name, tuple(sorted(getattr(self, name))))
-
-
-def check_threads(threads: int) -> int:
-    """Return the number of threads to use: ``threads``, or one per core for 0."""
-    if threads < 0:
-        raise UserError(f"threads is {threads}; it must be 0 (one per core) or above")
-    return threads or cores()
 
 
 def check_memory(needed: float, what: str, options: str) -> None:

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.csv_tables import Value, write_csv
-from gramian.core.errors import UserError
+from gramian.core.errors import require, require_least
 from gramian.core.statistics import mean_and_error
 from gramian.core.text import plus_minus, text_table
 from gramian.linear.batch import Samples, groups, learn_runs
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.learner import check_alpha, check_lambdas, initial_transform
-from gramian.linear.mdp import random_process
+from gramian.linear.mdp import check_features, random_process
 from gramian.linear.regression import Case, cases, control_of, record_points
-from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_threads, run_cells
+from gramian.linear.sweep import Arrays, Cells, SweepOptions, run_cells
 
 BLOCK_RUNS = 50
 QUICK_RUNS, QUICK_STEPS = 10, 2000
@@ -47,13 +47,11 @@ class TD(SweepOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.check_positive("steps")
+        require_least(self, 1, "steps")
         check_alpha(self.alpha)
         check_lambdas(self.lambdas)
-        if not 0 <= self.gamma < 1:
-            raise UserError(f"gamma is {self.gamma:g}; it must lie in [0, 1)")
-        if not 2 <= self.features <= self.states:
-            raise UserError(f"features is {self.features}; with {self.states} states it must lie in 2 to {self.states}")
+        require(0 <= self.gamma < 1, "gamma", self.gamma, "in [0, 1)")
+        check_features(self.features, self.states)
         self.sort("lambdas")
 
     def quickened(self) -> "TD":
@@ -115,7 +113,7 @@ def compute(options: TD) -> Results:
     run_cells(
         cells,
         jobs,
-        threads=check_threads(options.threads),
+        threads=options.threads_used,
         description="td",
         unit="block",
     )

@@ -14,11 +14,11 @@ import scipy.optimize
 import scipy.stats
 
 from gramian.core.csv_tables import write_csv
-from gramian.core.errors import UserError
+from gramian.core.errors import require, require_least
 from gramian.core.statistics import mean_and_error
 from gramian.linear.kernels import Floats, add_rank_one_projected
 from gramian.linear.learner import ESTIMATORS, check_lambda, initial_transform
-from gramian.linear.mdp import NORM_CAP, RewardProcess, evaluate_reduced, offdiag, random_process
+from gramian.linear.mdp import NORM_CAP, RewardProcess, check_features, evaluate_reduced, offdiag, random_process
 
 CONFIDENCE = 0.9999
 """Of the tests on the mean of the noise: several are made on every process."""
@@ -55,16 +55,11 @@ class Theory:
     """Folder for theory.csv; without it, nothing is written."""
 
     def __post_init__(self) -> None:
-        for name, least in (("processes", 1), ("samples", 1000), ("steps", 100)):
-            if getattr(self, name) < least:
-                raise UserError(f"{name} is {getattr(self, name)}; it must be at least {least}")
-        if not 2 <= self.features <= self.states:
-            raise UserError(f"features is {self.features}; with {self.states} states it must lie in 2 to {self.states}")
+        for name, least in (("processes", 1), ("samples", 1000), ("steps", 100), ("seed", 0)):
+            require_least(self, least, name)
+        check_features(self.features, self.states)
         check_lambda(self.lam)
-        if self.lam == 0:
-            raise UserError("lam is 0; the propositions speak of a λ above 0")
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}; it must be 0 or above")
+        require(self.lam > 0, "lam", self.lam, "above 0: the propositions speak of such a λ")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gramian.core.errors import UserError
+from gramian.core.errors import require
 from gramian.core.progress import Progress
 from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.deep.envs import Players
@@ -39,12 +39,9 @@ def gather(run: Run, states: int, *, epsilon: float = 0.01, seed: int = 0, at_on
 def check(states: int, epsilon: float, seed: int, at_once: int) -> None:
     """Raise ``UserError`` where `gather` would."""
     for name, value in (("states", states), ("at_once", at_once)):
-        if value < 1:
-            raise UserError(f"{name} is {value}; it must be at least 1")
-    if not 0 <= epsilon <= 1:
-        raise UserError(f"epsilon is {epsilon}; it must be between 0 and 1")
-    if not 0 <= seed < 2**63:
-        raise UserError(f"seed is {seed}; it must be a whole number from 0 to 2^63 - 1")
+        require(value >= 1, name, value, "at least 1")
+    require(0 <= epsilon <= 1, "epsilon", epsilon, "between 0 and 1")
+    require(0 <= seed < 2**63, "seed", seed, "a whole number from 0 to 2^63 - 1")
 
 
 def _play(

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import polars as pl
 
 from gramian.core.arms import CENTRABLE, KINDS, arm_label, kind_of
-from gramian.core.errors import UserError
+from gramian.core.errors import UserError, require
 from gramian.core.files import EXPORT, files_below, output_folder, replace_text, replacing
 from gramian.core.games import game_name
 from gramian.study.manifest import SETTLED, TABLES, check_exports, damaged, read_json, read_toml
@@ -95,8 +95,7 @@ def read_study(folder: str | Path) -> Study:
 
 def first_frames(study: Study, frames: int) -> Study:
     """A study as it was when each run had seen ``frames`` frames; a run that came so far is done."""
-    if frames < 1:
-        raise UserError(f"frames is {frames}; it must be at least 1")
+    require(frames >= 1, "frames", frames, "at least 1")
     logs = (study.episodes, study.metrics, study.held_out)
     seen = pl.concat([log.select("run", pl.col("frames").cast(pl.Int64)) for log in logs if "frames" in log.columns])
     reached = seen.group_by("run").agg(reached=pl.col("frames").max())

@@ -360,7 +360,7 @@ def test_no_order_is_carried_out_twice(processes):
 
 @pytest.mark.parametrize("spin_s", [-0.001, float("nan"), float("inf")])
 def test_a_time_to_spin_that_is_none_is_refused(spin_s):
-    with pytest.raises(UserError, match=f"spin_s = {spin_s} is no time to wait; give a finite number"):
+    with pytest.raises(UserError, match=f"spin_s is {spin_s:g}; it must be a finite number of seconds"):
         Environments([find_game("cartpole")], [0], spin_s=spin_s)
 
 
@@ -453,16 +453,16 @@ def test_the_first_order_waits_for_processes_that_are_still_starting():
 
 
 @pytest.mark.parametrize(
-    ("kind", "option", "value", "said"),
+    ("kind", "option", "value", "right"),
     [
-        *((AtariOptions, name, 0, "too small") for name in ("frame_skip", "stack", "max_episode_frames")),
-        (AtariOptions, "noop_max", -1, "too small; give 0 or more"),
-        (AtariOptions, "sticky_probability", -0.1, "not a probability below 1"),
-        (MinAtarOptions, "sticky_probability", 1.5, "not a probability below 1"),
-        (MinAtarOptions, "max_episode_steps", 0, "too small; give 1 or more"),
-        (CartPoleOptions, "max_episode_steps", 0, "too small; give 1 or more"),
+        *((AtariOptions, name, 0, "at least 1") for name in ("frame_skip", "stack", "max_episode_frames")),
+        (AtariOptions, "noop_max", -1, "at least 0"),
+        (AtariOptions, "sticky_probability", -0.1, r"in \[0, 1\)"),
+        (MinAtarOptions, "sticky_probability", 1.5, r"in \[0, 1\)"),
+        (MinAtarOptions, "max_episode_steps", 0, "at least 1"),
+        (CartPoleOptions, "max_episode_steps", 0, "at least 1"),
     ],
 )
-def test_options_outside_their_range_are_errors(kind, option, value, said):
-    with pytest.raises(UserError, match=f"{option} = {value} is {said}"):
+def test_options_outside_their_range_are_errors(kind, option, value, right):
+    with pytest.raises(UserError, match=f"{option} is {value}; it must be {right}"):
         kind(**{option: value})

@@ -144,5 +144,5 @@ def test_games_with_other_observations_do_not_share_a_population():
 
 @pytest.mark.parametrize("arguments", [{"envs_per_run": 0}, {"threads": -1}])
 def test_bad_numbers_are_errors(arguments):
-    with pytest.raises(UserError, match="is too small"):
+    with pytest.raises(UserError, match=r"(envs_per_run|threads) is .*; it must be at least"):
         Environments([CARTPOLE], [0], **arguments)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gramian.core.errors import UserError
+from gramian.core.errors import require, require_least
 
 SCREEN_PIXELS = 84
 """Height and width of a grey Atari frame."""
@@ -29,7 +29,8 @@ class AtariOptions:
     """A game that has lasted so long (no-ops not counted) is truncated: 108,000 frames are 30 minutes."""
 
     def __post_init__(self) -> None:
-        _check(self, frame_skip=1, stack=1, noop_max=0, max_episode_frames=1)
+        require_least(self, 1, "frame_skip", "stack", "max_episode_frames")
+        require_least(self, 0, "noop_max")
         _check_probability(self.sticky_probability)
 
 
@@ -57,7 +58,7 @@ class MinAtarOptions:
     """An episode that has lasted so long is truncated."""
 
     def __post_init__(self) -> None:
-        _check(self, max_episode_steps=1)
+        require_least(self, 1, "max_episode_steps")
         _check_probability(self.sticky_probability)
 
 
@@ -69,7 +70,7 @@ class CartPoleOptions:
     """An episode that has lasted so long is truncated; 500 is ``CartPole-v1``."""
 
     def __post_init__(self) -> None:
-        _check(self, max_episode_steps=1)
+        require_least(self, 1, "max_episode_steps")
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,5 @@ class EnvironmentOptions:
     cartpole: CartPoleOptions = field(default_factory=CartPoleOptions)
 
 
-def _check(options: object, **least: int) -> None:
-    for name, lowest in least.items():
-        if (value := getattr(options, name)) < lowest:
-            raise UserError(f"{name} = {value} is too small; give {lowest} or more")
-
-
 def _check_probability(value: float) -> None:
-    if not 0 <= value < 1:
-        raise UserError(f"sticky_probability = {value} is not a probability below 1; give a number in [0, 1)")
+    require(0 <= value < 1, "sticky_probability", value, "in [0, 1)")

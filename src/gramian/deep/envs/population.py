@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gramian.core.cores import cores
-from gramian.core.errors import UserError
+from gramian.core.errors import UserError, require
 from gramian.core.games import Game
 from gramian.deep.agent.streams import Stream, bits
 from gramian.deep.envs.games import Frames, Games, make_games
@@ -99,12 +99,9 @@ class Environments:
     ):
         if not games or len(games) != len(seeds):
             raise ValueError(f"a population needs a game and a seed for each run, not {len(games)} and {len(seeds)}")
-        if envs_per_run < 1:
-            raise UserError(f"envs_per_run = {envs_per_run} is too small; give 1 or more")
-        if threads < 0:
-            raise UserError(f"threads = {threads} is too small; give 0 for one thread a core, or their number")
-        if not 0 <= spin_s < math.inf:
-            raise UserError(f"spin_s = {spin_s} is no time to wait; give a finite number of seconds, 0 or more")
+        require(envs_per_run >= 1, "envs_per_run", envs_per_run, "at least 1")
+        require(threads >= 0, "threads", threads, "at least 0, which is one a core")
+        require(0 <= spin_s < math.inf, "spin_s", spin_s, "a finite number of seconds, at least 0")
         if not 1 <= parts <= len(games):
             raise ValueError(f"{len(games)} runs cannot be divided into {parts} parts")
         population, count = len(games), len(games) * envs_per_run
