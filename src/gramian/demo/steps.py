@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from gramian.core.cores import cores
 from gramian.core.errors import WorkFailed
 from gramian.demo.differences import Difference, Experiment, paired, short
 from gramian.demo.sizes import Sizes
 from gramian.linear import mountain_car, regression
-from gramian.linear.sweep import check_threads
 from gramian.report.reference import title as game_title
 from gramian.report.scores import Scores
 from gramian.representation.analysis import analyze
@@ -136,7 +136,7 @@ def do_training(folder: Path, sizes: Sizes) -> Plan:
         plan = make_plan(spec, largest=POPULATION, device="cpu", torch_threads=1, checkpoint_replay=True)
         write_plan(folder, plan, text)
     pending = len(unfinished(folder, plan))
-    environments = [{"OMP_NUM_THREADS": str(plan.torch_threads)}] * max(1, min(check_threads(0), pending))
+    environments = [{"OMP_NUM_THREADS": str(plan.torch_threads)}] * max(1, min(cores(), pending))
     executor = LocalExecutor(environments, retries=1, emulator_threads=1)
     try:
         failures = run_study(folder.resolve(), plan, executor)
