@@ -67,13 +67,7 @@ def doctor() -> int:
 
 
 def line(name: str, finding: Finding) -> str:
-    """One line of at most 80 columns; what was found is cut where it is too long, the remedy is not.
-
-    Examples
-    --------
-    >>> print(line("disk", Finding("wrong", "0.1 GB free", "free some")))
-    wrong  disk           0.1 GB free: free some
-    """
+    """One line of at most 80 columns; what was found is cut where it is too long, the remedy is not."""
     start = f"{finding.state:<5}  {name:<13}  "
     end = f": {finding.remedy}" if finding.remedy else ""
     room = WIDTH - len(start) - len(end)

@@ -9,13 +9,7 @@ from gramian.claims.rules import AWAITING_RUNS, VERDICTS, Entry, Judgement, Part
 
 
 def page(entries: Sequence[Entry]) -> str:
-    """The whole page: what the verdicts mean, an overview, a section for each claim, and the tables that are read.
-
-    Examples
-    --------
-    >>> page([]).splitlines()[0]
-    '# The claims of the paper'
-    """
+    """The whole page: what the verdicts mean, an overview, a section for each claim, and the tables that are read."""
     body = "\n".join([*_meanings(entries), *_overview(entries), *_sections(entries), *_tables(entries)])
     return f"{_text('introduction.md')}\n{body}\n{_text('tables.md')}"
 
@@ -59,13 +53,7 @@ def _elsewhere(entry: Entry) -> Iterator[str]:
 
 
 def _with(setting: str, aspects: Sequence[str]) -> str:
-    """A setting of which not everything has the same verdict, and what of it is meant.
-
-    Examples
-    --------
-    >>> _with("Seaquest, 4M frames", ["norm", "variance"])
-    'Seaquest, 4M frames (“norm”, “variance”)'
-    """
+    """A setting of which not everything has the same verdict, and what of it is meant."""
     return f"{setting} ({', '.join(f'“{aspect}”' for aspect in aspects)})"
 
 
@@ -127,24 +115,12 @@ def _numbers(numbers: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _cell(text: str) -> str:
-    r"""Text inside a cell of a table: a bar would end it.
-
-    Examples
-    --------
-    >>> _cell("|h| < 1")
-    '\\|h\\| < 1'
-    """
+    """Text inside a cell of a table: a bar would end it."""
     return re.sub(r"([|*])", r"\\\1", text)
 
 
 def _capital(text: str) -> str:
-    """With a capital letter at the beginning, unless it is a symbol.
-
-    Examples
-    --------
-    >>> _capital("value"), _capital("ρ = 0.99")
-    ('Value', 'ρ = 0.99')
-    """
+    """With a capital letter at the beginning, unless it is a symbol."""
     return text[:1].upper() + text[1:] if text[:1].isascii() else text
 
 

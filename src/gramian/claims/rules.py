@@ -18,12 +18,11 @@ from gramian.claims.tables import (
     MissingTableError,
     Number,
     Quantity,
-    Sample,
+    Row,
     Tables,
     count,
     shown,
 )  # fmt: skip
-from gramian.core.csv_tables import Row
 from gramian.core.errors import UserError
 
 Verdict = Literal[
@@ -99,9 +98,9 @@ class Statements:
         failed, numbers = [], []
         for statement in (*self.claimed, *self.beside):
             rows = self.rows(tables, statement)
-            held = sum(self._holds(tables, row) for row in rows)
-            computed = tables.text(self.table, rows[0], "computed")
-            text = self.wording.get(statement, rows[0]["statement"])
+            held = sum(map(_holds, rows))
+            text = self.wording.get(statement, rows[0].text("statement"))
+            computed = rows[0].text("computed")
             numbers.append((text, f"holds on {held} of {count(len(rows), 'processes')}; on the first: {computed}"))
             if statement in self.claimed and held < len(rows):
                 failed.append(text)
@@ -112,22 +111,21 @@ class Statements:
     def rows(self, tables: Tables, statement: str) -> list[Row]:
         """The rows of one statement, one for each process."""
         pattern = re.compile(".*".join(map(re.escape, statement.split("…"))))
-        rows = [row for row in tables.rows(self.table) if pattern.fullmatch(tables.text(self.table, row, "statement"))]
-        found = {row["statement"] for row in rows}
+        rows = [row for row in tables.rows(self.table) if pattern.fullmatch(row.text("statement"))]
+        found = {row.text("statement") for row in rows}
         if not rows:
             raise MissingRowsError(f"the table '{tables.folder / self.table}' has no statement '{statement}'")
         if len(found) > 1:
-            raise UserError(f"'{statement}' fits {len(found)} statements of the table '{tables.folder / self.table}'")
+            raise UserError(f"'{statement}' fits {len(found)} statements of the table '{rows[0].path}'")
         return rows
 
-    def _holds(self, tables: Tables, row: Row) -> bool:
-        verdict = tables.text(self.table, row, "verdict")
-        if verdict not in HOLDS:
-            known = " or ".join(f"'{known}'" for known in HOLDS)
-            raise MissingNumberError(
-                f"the table '{tables.folder / self.table}' has '{verdict}' in column verdict; it must be {known}"
-            )
-        return HOLDS[verdict]
+
+def _holds(row: Row) -> bool:
+    verdict = row.text("verdict")
+    if verdict not in HOLDS:
+        known = " or ".join(f"'{known}'" for known in HOLDS)
+        raise MissingNumberError(f"the table '{row.path}' has '{verdict}' in column verdict; it must be {known}")
+    return HOLDS[verdict]
 
 
 @dataclass(frozen=True)
@@ -148,41 +146,48 @@ class Rule:
     """Where the control must be left behind."""
     null: float | None = None
     """The contrary of the claim; None where the number is exact."""
-    beyond_label: str = ""
-    beyond: Quantity | None = None
+    beyond: tuple[str, Quantity] | None = None
+    """What the number minus that of the control is called, and that difference."""
     beyond_null: float = 0.0
 
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables of both numbers."""
-        return self.value.tables + (self.beyond.tables if self.beyond else ())
+        return self.value.tables + (self.beyond[1].tables if self.beyond else ())
 
     def judge(self, tables: Tables) -> Judgement:
         """Compare the intervals with the claim."""
         value = _known(self.label, self.value, tables)
         verdict, addition = self.standing(value)
-        reason = f"{self.label}: {value}{self.claim}{addition}"
+        found = f"{self.label}: {value}"
         if verdict != "reproduced" or self.beyond is None:
-            return Judgement(verdict, reason, self.preliminary(tables))
-        beyond = _known(self.beyond_label, self.beyond, tables)
-        numbers = [(self.label, str(value)), (self.beyond_label, str(beyond))]
+            return Judgement(verdict, f"{found}{self.claim}{addition}", self.preliminary(tables))
+        label, quantity = self.beyond
+        beyond = _known(label, quantity, tables)
+        numbers = [(self.label, str(value)), (label, str(beyond))]
         if _beyond(beyond, self.beyond_null, self.direction):
-            return Judgement("reproduced", f"{self.label}: {value}; {self.beyond_label}: {beyond}", numbers)
+            return Judgement("reproduced", f"{found}; {label}: {beyond}", numbers)
         null = shown(self.beyond_null)
         where = f", on the other side of {null}: the control shows more of it"
         if beyond.low <= self.beyond_null <= beyond.high:
             where = f", an interval that contains {null}: no difference from the control detected"
-        return Judgement("confounded", f"{self.label}: {value}; but {self.beyond_label}: {beyond}{where}", numbers)
+        return Judgement("confounded", f"{found}; but {label}: {beyond}{where}", numbers)
 
     def preliminary(self, tables: Tables) -> Numbers:
         """The numbers where they give no verdict: that of the control only where it was run."""
         numbers = [(self.label, str(self.value.number(tables)))]
-        if self.beyond is not None:
-            try:
-                numbers.append((self.beyond_label, str(self.beyond.number(tables))))
-            except (MissingRowsError, MissingNumberError):
-                numbers.append((self.beyond_label, "not run"))
-        return numbers
+        if self.beyond is None:
+            return numbers
+        label, quantity = self.beyond
+        return [*numbers, (label, _shown_or(quantity, tables, "not run", (MissingRowsError, MissingNumberError)))]
+
+
+def _shown_or(quantity: Quantity, tables: Tables, instead: str, missing: tuple[type[UserError], ...]) -> str:
+    """A number, or other words where it is missing in one of these ways."""
+    try:
+        return str(quantity.number(tables))
+    except missing:
+        return instead
 
 
 def effect(
@@ -191,22 +196,11 @@ def effect(
     direction: Direction,
     *,
     null: float = 0.0,
-    beyond_label: str = "",
-    beyond: Quantity | None = None,
+    beyond: tuple[str, Quantity] | None = None,
 ) -> Rule:
     """The whole interval must lie on the paper's side of ``null``; ``beyond`` on that side of 0.
 
     It is *undecided* where the interval reaches to that side, and otherwise *not reproduced*.
-
-    Examples
-    --------
-    The paper claims a gain, and the control has it too:
-
-    >>> from pathlib import Path
-    >>> gain, beyond = (Quantity((), lambda _, n=n: n) for n in (Number(-314, -344, -287), Number(1, -13, 15)))
-    >>> rule = effect("steps less plain", gain, "falls", beyond_label="steps less the control", beyond=beyond)
-    >>> rule.judge(Tables(Path())).verdict
-    'confounded'
     """
 
     def standing(number: Number) -> tuple[Verdict, str]:
@@ -217,7 +211,7 @@ def effect(
         return "not reproduced", ""
 
     claim = f"; the claim is that it is {'below' if direction == 'falls' else 'above'} {shown(null)}"
-    return Rule(label, value, claim, standing, direction, null, beyond_label, beyond)
+    return Rule(label, value, claim, standing, direction=direction, null=null, beyond=beyond)
 
 
 def within(
@@ -227,24 +221,13 @@ def within(
     least: float = -math.inf,
     most: float = math.inf,
     null: float | None = None,
-    beyond_label: str = "",
-    beyond: Quantity | None = None,
+    beyond: tuple[str, Quantity] | None = None,
     beyond_null: float = 0.0,
 ) -> Rule:
     """The interval must reach into ``least`` to ``most``, and not to ``null``, the contrary of the claim.
 
     Where it reaches to both, the verdict is *undecided*. An exact number needs no ``null``. ``beyond`` must be above
     ``beyond_null``.
-
-    Examples
-    --------
-    A share of games of at least 0.8 is claimed, and half of them would be no difference:
-
-    >>> from pathlib import Path
-    >>> shares = [Number(0.7, 0.6, 0.9), Number(0.7, 0.4, 0.9), Number(0.6, 0.4, 0.7)]
-    >>> rules = [within("share", Quantity((), lambda _, n=n: n), least=0.8, null=0.5) for n in shares]
-    >>> [rule.judge(Tables(Path())).verdict for rule in rules]
-    ['reproduced', 'undecided', 'not reproduced']
     """
     if null is not None and least <= null <= most:
         raise ValueError(f"the contrary {null} of '{label}' lies within the claim, {least} to {most}")
@@ -258,7 +241,7 @@ def within(
 
     bounds = [f"at least {shown(least)}"] * math.isfinite(least) + [f"at most {shown(most)}"] * math.isfinite(most)
     claim = f", where the claim is {' and '.join(bounds)}"
-    return Rule(label, value, claim, standing, "rises", null, beyond_label, beyond, beyond_null)
+    return Rule(label, value, claim, standing, null=null, beyond=beyond, beyond_null=beyond_null)
 
 
 def equivalent(label: str, value: Quantity, *, margin: float, null: float = 0.0) -> Rule:
@@ -272,9 +255,8 @@ def equivalent(label: str, value: Quantity, *, margin: float, null: float = 0.0)
             return "undecided", ", and the interval reaches out of that"
         return "not reproduced", ""
 
-    return Rule(
-        label, value, f"; the claim is that it lies within {shown(least)} to {shown(most)}", standing, null=null
-    )
+    claim = f"; the claim is that it lies within {shown(least)} to {shown(most)}"
+    return Rule(label, value, claim, standing, null=null)
 
 
 def _known(label: str, quantity: Quantity, tables: Tables) -> Number:
@@ -383,15 +365,6 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     ------
     UserError
         If a table that is not awaited is missing or lacks a row or a number, or any table is empty or lacks a column.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gramian.claims.paper import median_score
-    >>> entry = judge(median_score(), Tables(Path(tempfile.mkdtemp())))
-    >>> entry.verdict, entry.judgements[0].reason
-    ('not yet run', 'awaits `results/atari/scores.csv`')
     """
     judgements = [_judge(part, tables) for part in claim.parts]
     counting = [found for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere]
@@ -400,41 +373,50 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     if verdict == "not yet run" and any(found.verdict != "not yet run" for found in judgements):
         verdict = "not run in full"
     values = {name: shown(quantity.number(tables).value) for name, quantity in claim.ran_values.items()}
-    beside = [(label, str(quantity.number(tables))) for label, quantity in claim.beside.items()]
-    absent = tuple(name for name in claim.tables if not tables.has(name))
-    return Entry(claim, verdict, decisive.reason, claim.ran.format(**values), judgements, beside, absent)
+    return Entry(
+        claim=claim,
+        verdict=verdict,
+        because=decisive.reason,
+        ran=claim.ran.format(**values),
+        judgements=judgements,
+        beside=[(label, str(quantity.number(tables))) for label, quantity in claim.beside.items()],
+        absent=tuple(name for name in claim.tables if not tables.has(name)),
+    )
 
 
 def _judge(part: Part, tables: Tables) -> Judgement:
-    if not part.awaited:
-        return _judge_if_enough(part, tables)
+    """The judgement of a part; of one that is awaited, that something is missing."""
     try:
         return _judge_if_enough(part, tables)
     except MissingTableError:
+        if not part.awaited:
+            raise
         missing = [f"`results/{name}`" for name in part.tables if not tables.has(name)]
         return Judgement("not yet run", f"awaits {', '.join(missing)}", [])
     except (MissingRowsError, MissingNumberError) as lacking:
+        if not part.awaited:
+            raise
         return Judgement("not run in full", str(lacking), [])
 
 
 def _judge_if_enough(part: Part, tables: Tables) -> Judgement:
-    behind: Numbers = []
-    if isinstance(part.rule, Rule) and part.rule.value.sample is not None:
-        sample: Sample = part.rule.value.sample(tables)
-        behind = [("runs behind it", str(sample))]
-        size = {name: getattr(sample, name) for name in SAMPLED}
-        lacking = _lacking(part, size, sample.unit)
-        if any(size[name] < NEARLY * part.needs[name] for name in lacking.keys() - {"seeds"}):
-            return Judgement("not run in full", _where(lacking), [])  # of fewer games or frames: another setting's
-        if lacking:
-            numbers = [*part.rule.preliminary(tables), *_also(part, tables), *behind]
-            return Judgement("not run in full", _where(lacking), numbers)
-    found = part.rule.judge(tables)
-    numbers = [*found.numbers, *_also(part, tables), *behind]
-    lacking = _lacking(part, {name: quantity.number(tables).value for name, quantity in part.counted.items()})
-    if lacking:
-        return Judgement("not run in full", _where(lacking), numbers)
-    return replace(found, numbers=numbers)
+    """The judgement of a part that misses nothing; of too small a sample or count, that it is too small."""
+    sample = part.rule.value.sample(tables) if isinstance(part.rule, Rule) and part.rule.value.sample else None
+    size: dict[str, float] = {} if sample is None else {name: getattr(sample, name) for name in SAMPLED}
+    behind = [] if sample is None else [("runs behind it", str(sample))]
+    lacking = _lacking(part, size, "" if sample is None else sample.unit)
+    if any(size[name] < NEARLY * part.needs[name] for name in lacking.keys() - {"seeds"}):
+        return Judgement("not run in full", _where(lacking), [])  # of fewer games or frames: another setting's
+    missing = (MissingTableError, MissingRowsError, MissingNumberError) if part.awaited else (MissingNumberError,)
+    if lacking and isinstance(part.rule, Rule):
+        found = Judgement("not run in full", _where(lacking), part.rule.preliminary(tables))
+    else:
+        found = part.rule.judge(tables)
+        counted = {name: quantity.number(tables).value for name, quantity in part.counted.items()}
+        if lacking := _lacking(part, counted):
+            found = replace(found, verdict="not run in full", reason=_where(lacking))
+    also = [(label, _shown_or(quantity, tables, "–", missing)) for label, quantity in part.also.items()]
+    return replace(found, numbers=[*found.numbers, *also, *behind])
 
 
 def _lacking(part: Part, found: Mapping[str, float], unit: str = "") -> dict[str, tuple[str, str]]:
@@ -447,26 +429,8 @@ def _lacking(part: Part, found: Mapping[str, float], unit: str = "") -> dict[str
 
 
 def _where(lacking: Mapping[str, tuple[str, str]]) -> str:
-    """All that is lacking, in one line.
-
-    Examples
-    --------
-    >>> _where({"games": ("4 games", "49"), "seeds": ("1 seed", "3")})
-    '4 games, where a verdict takes 49; 1 seed, where it takes 3'
-    """
+    """All that is lacking, in one line."""
     (few, least), *others = lacking.values()
     return "; ".join(
         [f"{few}, where a verdict takes {least}", *(f"{few}, where it takes {least}" for few, least in others)]
     )
-
-
-def _also(part: Part, tables: Tables) -> Numbers:
-    """What decides nothing, with a dash where there is no number, or no row or table in a part that may lack them."""
-    missing = (MissingTableError, MissingRowsError, MissingNumberError) if part.awaited else MissingNumberError
-    found = []
-    for label, quantity in part.also.items():
-        try:
-            found.append((label, str(quantity.number(tables))))
-        except missing:
-            found.append((label, "–"))
-    return found

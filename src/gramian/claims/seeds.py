@@ -4,14 +4,13 @@ An arm is named by its kind; it fits the one arm of a table that is this kind wi
 """
 
 import math
-from collections.abc import Callable
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from gramian.claims.tables import MissingRowsError, Number, Quantity, Sample, Tables
+from gramian.claims.tables import MissingRowsError, Number, Quantity, Row, Sample, Tables, Where
 from gramian.core import statistics
-from gramian.core.csv_tables import Row
 from gramian.core.errors import UserError, unknown
 from gramian.core.statistics import Array, PairStatistic
 
@@ -26,91 +25,40 @@ BASELINE = "dqn"
 """The arm by whose learning differences of scores are measured."""
 
 
-def find_arm(names: set[str], kind: str, table: str) -> str:
-    """The arm of that kind, whatever its κ.
-
-    Examples
-    --------
-    >>> find_arm({"dqn", "gram:10.24"}, "gram", "measures.csv")
-    'gram:10.24'
-    """
-    fitting = sorted(name for name in names if name == kind or name.startswith(f"{kind}:"))
+def _of_arm(tables: Tables, table: str, kind: str, where: Where | None = None) -> list[Row]:
+    """The rows that fit of the arm of a kind, whatever its κ."""
+    rows = tables.rows(table, where)
+    fitting = sorted({arm for row in rows if (arm := row.text("arm")) == kind or arm.startswith(f"{kind}:")})
     if not fitting:
         raise MissingRowsError(f"the table '{table}' has no runs of {kind}")
     if len(fitting) > 1:
         raise UserError(f"the table '{table}' has several arms of {kind}: {', '.join(fitting)}; keep one")
-    return fitting[0]
+    return [row for row in rows if row.fields["arm"] == fitting[0]]
 
 
-def measure(table: str, game: str, name: str, arm: str, minus_arm: str = "", minus: str = "") -> Quantity:
-    r"""Mean of a measure over the seeds of an arm, minus that of another arm, or minus another measure of its runs.
-
-    Intervals are Student's, of pairs of the same seed: arms share its random numbers. Where two arms do not have the
-    same seeds they are Welch's.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> rows = [f"pong,{arm},{seed},500,sparsity,{value}" for arm, seed, value in
-    ...         [("dqn", 0, 0.7), ("dqn", 1, 0.72), ("gram:1", 0, 0.3), ("gram:1", 1, 0.33)]]
-    >>> _ = (folder / "m.csv").write_text("\n".join(["game,arm,seed,agent_steps,measure,value", *rows, ""]))
-    >>> denser = measure("m.csv", "pong", "sparsity", "gram", "dqn")
-    >>> print(denser.number(Tables(folder)), "|", denser.sample(Tables(folder)))
-    −0.39 [−0.46, −0.33] | one game, 2 seeds, 500 agent steps
-    """
-
-    def rows(tables: Tables, arm: str, name: str) -> list[Row]:
-        of_game = tables.select(table, {"game": game})
-        full = find_arm({tables.text(table, row, "arm") for row in of_game}, arm, table)
-        return tables.select(table, {"game": game, "arm": full, "measure": name})
-
-    return _over_seeds(table, rows, lambda _: "value", "agent_steps", name, arm, minus_arm, minus)
+def _ended(rows: list[Row], table: str, arm: str, states: tuple[str, ...]) -> list[Row]:
+    if not (found := [row for row in rows if row.text("state") in states]):
+        raise MissingRowsError(f"the table '{table}' has no finished runs of {arm}")
+    return found
 
 
 def feature(table: str, game: str, name: str, arm: str, minus_arm: str = "", minus: str = "") -> Quantity:
-    r"""The same of a column of ``features.csv``, which has one row for each run.
+    """Mean of a measure over the seeds of an arm, minus that of another arm, or minus another measure of its runs.
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> rows = ["pong,dqn,0,done,500,8", "pong,dqn,1,done,500,9", "pong,gram,0,done,500,4", "pong,gram,1,done,500,6"]
-    >>> _ = (folder / "f.csv").write_text("\n".join(["game,arm,seed,state,frames,training_norm", *rows, ""]))
-    >>> smaller = feature("f.csv", "pong", "training_norm", "gram", "dqn")
-    >>> print(smaller.number(Tables(folder)), "|", smaller.sample(Tables(folder)))
-    −4 [−10, 3] | one game, 2 seeds, 500 frames
+    ``table`` is a ``measures.csv``, or a ``features.csv``, which has one row for each run. Intervals are Student's, of
+    pairs of the same seed: arms share its random numbers. Where two arms do not have the same seeds they are Welch's.
     """
+    long = table.endswith("measures.csv")
+    unit = "agent_steps" if long else "frames"
 
-    def rows(tables: Tables, arm: str, _name: str) -> list[Row]:
-        of_game = tables.select(table, {"game": game})
-        full = find_arm({tables.text(table, row, "arm") for row in of_game}, arm, table)
-        found = [row for row in of_game if row["arm"] == full and tables.text(table, row, "state") == "done"]
-        if not found:
-            raise MissingRowsError(f"the table '{table}' has no finished runs of {arm}")
-        return found
-
-    return _over_seeds(table, rows, lambda name: name, "frames", name, arm, minus_arm, minus)
-
-
-def _over_seeds(
-    table: str,
-    rows: Callable[[Tables, str, str], list[Row]],
-    column: Callable[[str], str],
-    unit: str,
-    name: str,
-    arm: str,
-    minus_arm: str,
-    minus: str,
-) -> Quantity:
-    """A mean or a difference over seeds; ``rows`` are those of an arm and a measure, ``column`` has its values."""
+    def rows(tables: Tables, arm: str, name: str) -> list[Row]:
+        found = _of_arm(tables, table, arm, {"game": game})
+        if not long:
+            return _ended(found, table, arm, ("done",))
+        return tables.rows(table, {"game": game, "arm": found[0].text("arm"), "measure": name})
 
     def values(tables: Tables, arm: str, name: str) -> dict[str, float]:
-        return {
-            tables.text(table, row, "seed"): tables.known(table, row, column(name)) for row in rows(tables, arm, name)
-        }
+        return {row.text("seed"): row.known("value" if long else name) for row in rows(tables, arm, name)}
 
     def number(tables: Tables) -> Number:
         first = values(tables, arm, name)
@@ -124,10 +72,37 @@ def _over_seeds(
 
     def sample(tables: Tables) -> Sample:
         found = [rows(tables, one, name) for one in (arm, minus_arm) if one]
-        lengths = [int(tables.number(table, row, unit)) for own in found for row in own]
+        lengths = [int(row.number(unit)) for own in found for row in own]
         return Sample(min(map(len, found)), min(lengths), 1, unit.replace("_", " "), max(map(len, found)))
 
     return Quantity((table,), number, sample)
+
+
+class Statistic(NamedTuple):
+    """What is compared: a column, where both arms have the same seeds and where they do not."""
+
+    column: str
+    by_pairs: PairStatistic | None = None
+    """Under a bootstrap that draws seeds; without, it is a mean difference with Student's interval."""
+    by_runs: PairStatistic | None = None
+
+
+def _games_won(arm: Array, baseline: Array) -> Array:
+    return np.asarray((statistics.mean_over_runs(arm) > statistics.mean_over_runs(baseline)).mean(-1))
+
+
+def _median_difference(arm: Array, baseline: Array) -> Array:
+    return np.asarray(statistics.median_score(arm) - statistics.median_score(baseline))
+
+
+STATISTICS = {
+    "games_won": Statistic("auc", _games_won, _games_won),
+    "improvement": Statistic("final_score", statistics.paired_improvement, statistics.probability_of_improvement),
+    "area_improvement": Statistic("auc", statistics.paired_improvement, statistics.probability_of_improvement),
+    "median": Statistic("human_normalised", _median_difference, _median_difference),
+    "difference": Statistic("final_score"),
+    "area_difference": Statistic("auc"),
+}
 
 
 def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
@@ -155,37 +130,24 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
     >>> folder = Path(tempfile.mkdtemp())
     >>> rows = ["pong,dqn,0,done,2,1", "pong,dqn,1,done,6,1", "pong,gram,0,done,4,1", "pong,gram,1,done,8,1"]
     >>> header = "game,arm,seed,state,final_score,random"
-    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, ""]))
-    >>> print(scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
-    1 (the same in every resample)
-    >>> scores("s.csv", "gram", "dqn", "difference").number(Tables(folder)).value  # 2 of the 3 above random play
-    66.66666666666667
     >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5,1", ""]))
     >>> print(scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
     0.7 [0.0, 1.0] (unpaired)
     """
-    columns = DIFFERENCES | {name: drawn.column for name, drawn in DRAWN.items()}
-    if statistic not in columns:
-        raise unknown("statistic", statistic, columns)
-    column = columns[statistic]
+    if statistic not in STATISTICS:
+        raise unknown("statistic", statistic, STATISTICS)
+    column, by_pairs, by_runs = STATISTICS[statistic]
 
     def rows(tables: Tables, arm: str) -> list[Row]:
-        every = tables.rows(table)
-        for name in ("arm", "game", "seed", "state"):
-            tables.text(table, every[0], name)
-        full = find_arm({row["arm"] for row in every}, arm, table)
-        finished = [row for row in every if row["arm"] == full and row["state"] in FINISHED]
-        if not finished:
-            raise MissingRowsError(f"the table '{table}' has no finished runs of {arm}")
-        return finished
+        return _ended(_of_arm(tables, table, arm), table, arm, FINISHED)
 
     def array(tables: Tables, arm: str, column: str) -> Array:
         """``[S, G]`` over all seeds and games of the table, NaN where there is no finished run."""
-        games = sorted({row["game"] for row in tables.rows(table)})
-        seeds = sorted({row["seed"] for row in tables.rows(table)})
+        every = tables.rows(table)
+        games, seeds = (sorted({row.text(name) for row in every}) for name in ("game", "seed"))
         found = np.full((len(seeds), len(games)), np.nan)
         for row in rows(tables, arm):
-            found[seeds.index(row["seed"]), games.index(row["game"])] = tables.number(table, row, column)
+            found[seeds.index(row.text("seed")), games.index(row.text("game"))] = row.number(column)
         return found
 
     def number(tables: Tables) -> Number:
@@ -195,57 +157,23 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
             raise MissingRowsError(f"the table '{table}' has no game with {column} of both {arm} and {minus_arm}")
         first, second = first[:, both], second[:, both]
         paired = np.array_equal(np.isfinite(first), np.isfinite(second))
-        if statistic in DIFFERENCES:
+        function = by_pairs if paired else by_runs
+        if function is None:
             learned = statistics.learned(*(array(tables, BASELINE, name) for name in ("final_score", "random")))
             found = statistics.student(100.0 * (first - second) / learned[both])
             notes = ["" if paired else SHARED]
         else:
-            function = DRAWN[statistic].by_pairs if paired else DRAWN[statistic].by_runs
             found = statistics.bootstrap_pair(function, first, second, np.random.default_rng(0), paired=paired)
             notes = ["" if paired else UNPAIRED, ALWAYS if found.low == found.estimate == found.high else ""]
-        estimate, low, high = map(float, found)
-        return Number(estimate, low, high, "; ".join(filter(None, notes)))
+        return Number(*map(float, found), note="; ".join(filter(None, notes)))
 
     def sample(tables: Tables) -> Sample:
         """Runs that have the score."""
-        arms = [
-            [row for row in rows(tables, one) if math.isfinite(tables.number(table, row, column))]
-            for one in (arm, minus_arm)
-        ]
+        arms = [[row for row in rows(tables, one) if math.isfinite(row.number(column))] for one in (arm, minus_arm)]
         every = arms[0] + arms[1]
-        cells: dict[tuple[str, str], int] = {}
-        for row in every:
-            cells[row["game"], row["arm"]] = cells.get((row["game"], row["arm"]), 0) + 1
-        finished = [int(tables.number(table, row, "frames")) for row in every if row["state"] == "done"]
-        games = {row["game"] for row in arms[0]} & {row["game"] for row in arms[1]}
-        seeds = [*cells.values()] or [0]
-        return Sample(min(seeds), min(finished, default=0), len(games), "frames", max(seeds))
+        seeds = Counter((row.text("game"), row.text("arm")) for row in every).values()
+        finished = [int(row.number("frames")) for row in every if row.text("state") == "done"]
+        games = set.intersection(*({row.text("game") for row in own} for own in arms))
+        return Sample(min(seeds, default=0), min(finished, default=0), len(games), "frames", max(seeds, default=0))
 
     return Quantity((table,), number, sample)
-
-
-class Drawn(NamedTuple):
-    """What is compared, where both arms have the same seeds and where they do not; seeds are drawn."""
-
-    column: str
-    by_pairs: PairStatistic
-    by_runs: PairStatistic
-
-
-def _games_won(arm: Array, baseline: Array) -> Array:
-    return np.asarray((statistics.mean_over_runs(arm) > statistics.mean_over_runs(baseline)).mean(-1))
-
-
-def _median_difference(arm: Array, baseline: Array) -> Array:
-    return np.asarray(statistics.median_score(arm) - statistics.median_score(baseline))
-
-
-DRAWN = {
-    "games_won": Drawn("auc", _games_won, _games_won),
-    "improvement": Drawn("final_score", statistics.paired_improvement, statistics.probability_of_improvement),
-    "area_improvement": Drawn("auc", statistics.paired_improvement, statistics.probability_of_improvement),
-    "median": Drawn("human_normalised", _median_difference, _median_difference),
-}
-"""Statistics with an interval of the bootstrap."""
-DIFFERENCES = {"difference": "final_score", "area_difference": "auc"}
-"""Mean differences with Student's interval, and the column that they are of."""

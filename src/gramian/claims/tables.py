@@ -10,7 +10,7 @@ import numpy as np
 import scipy.stats
 
 from gramian.core import statistics
-from gramian.core.csv_tables import Row, read_rows
+from gramian.core.csv_tables import read_rows
 from gramian.core.errors import UserError
 from gramian.report import reference
 
@@ -33,19 +33,48 @@ class MissingNumberError(UserError):
     """A field that a verdict takes holds no number, or a number lacks its interval."""
 
 
-class Tables:
-    r"""The CSV files below a folder, read when they are asked for.
+@dataclass(frozen=True)
+class Row:
+    """A row of a table."""
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "scores.csv").write_text("arm,seed,score\ndqn,0,1.5\ngram,0,2.5\n")
-    >>> tables = Tables(folder)
-    >>> (row,) = tables.select("scores.csv", {"arm": "gram", "seed": 0})
-    >>> tables.known("scores.csv", row, "score"), tables.text("scores.csv", row, "arm")
-    (2.5, 'gram')
-    """
+    path: Path
+    fields: Mapping[str, str]
+
+    def text(self, column: str) -> str:
+        """The text in a column."""
+        if column not in self.fields:
+            columns = ", ".join(column for column in self.fields if column)
+            raise UserError(f"the table '{self.path}' has no column {column}; it has {columns}")
+        return self.fields[column]
+
+    def number(self, column: str) -> float:
+        """The number in a column; NaN where the field is empty."""
+        text = self.text(column)
+        try:
+            return float(text) if text else math.nan
+        except ValueError:
+            raise UserError(f"'{text}' in column {column} of the table '{self.path}' is no number") from None
+
+    def known(self, column: str) -> float:
+        """The number in a column, which must be finite."""
+        number = self.number(column)
+        if not math.isfinite(number):
+            found = self.fields[column] or "nothing"
+            raise MissingNumberError(
+                f"the table '{self.path}' has {found} in column {column}, where a verdict takes a number"
+            )
+        return number
+
+    def fits(self, where: Where) -> bool:
+        """Whether its columns have these values."""
+        return all(
+            self.text(column) == value if isinstance(value, str) else self.number(column) == value
+            for column, value in where.items()
+        )
+
+
+class Tables:
+    """The CSV files below a folder, read when they are asked for."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -55,55 +84,20 @@ class Tables:
         """Whether there is such a file."""
         return (self.folder / name).is_file()
 
-    def rows(self, name: str) -> list[Row]:
-        """All rows of a table; refuses a missing, a damaged and an empty table."""
+    def rows(self, name: str, where: Where | None = None) -> list[Row]:
+        """The rows of a table that fit, of which there must be one; refuses a missing and a damaged table."""
+        path = self.folder / name
         if name not in self._read:
-            path = self.folder / name
             if not self.has(name):
                 raise MissingTableError(f"there is no table '{path}'; no verdict without a table: run what makes it")
-            rows = read_rows(path)
-            if not rows:
-                raise UserError(f"the table '{path}' has no rows; no verdict without a table: run what makes it")
-            self._read[name] = rows
-        return self._read[name]
-
-    def select(self, name: str, where: Where) -> list[Row]:
-        """The rows whose columns have the values in ``where``; there must be one."""
-        chosen = [row for row in self.rows(name) if all(self._equal(name, row, *pair) for pair in where.items())]
+            self._read[name] = [Row(path, fields) for fields in read_rows(path)]
+        if not self._read[name]:
+            raise UserError(f"the table '{path}' has no rows; no verdict without a table: run what makes it")
+        chosen = [row for row in self._read[name] if row.fits(where or {})]
         if not chosen:
-            wanted = ", ".join(f"{column} = {value}" for column, value in where.items())
-            raise MissingRowsError(f"the table '{self.folder / name}' has no row with {wanted}")
+            wanted = ", ".join(f"{column} = {value}" for column, value in (where or {}).items())
+            raise MissingRowsError(f"the table '{path}' has no row with {wanted}")
         return chosen
-
-    def text(self, name: str, row: Row, column: str) -> str:
-        """The text in a column of a row."""
-        text = row.get(column)
-        if text is None:
-            columns = ", ".join(column for column in row if column)
-            raise UserError(f"the table '{self.folder / name}' has no column {column}; it has {columns}")
-        return text
-
-    def number(self, name: str, row: Row, column: str) -> float:
-        """The number in a column of a row; NaN where the field is empty."""
-        text = self.text(name, row, column)
-        try:
-            return float(text) if text else math.nan
-        except ValueError:
-            raise UserError(f"'{text}' in column {column} of the table '{self.folder / name}' is no number") from None
-
-    def known(self, name: str, row: Row, column: str) -> float:
-        """The number in a column of a row, which must be finite."""
-        number = self.number(name, row, column)
-        if not math.isfinite(number):
-            found = row[column] or "nothing"
-            raise MissingNumberError(
-                f"the table '{self.folder / name}' has {found} in column {column}, where a verdict takes a number"
-            )
-        return number
-
-    def _equal(self, name: str, row: Row, column: str, value: str | float) -> bool:
-        text = self.text(name, row, column)
-        return text == value if isinstance(value, str) else self.number(name, row, column) == value
 
 
 @dataclass(frozen=True)
@@ -126,16 +120,11 @@ class Number:
     note: str = ""
     """How it was made, where that is not the usual way."""
 
-    def minus(self, other: "Number") -> "Number":
+    def __sub__(self, other: "Number") -> "Number":
         """Difference of two independent numbers, its interval from both (MOVER, Zou & Donner 2008).
 
         The distances from each value to the ends of its interval add up in squares, each end on its own. For numbers of
         paired runs the interval is too wide.
-
-        Examples
-        --------
-        >>> print(Number(5.0, 2.0, 8.0).minus(Number(1.0, -3.0, 5.0)))
-        4 [−1, 9]
         """
         value = self.value - other.value
         down = math.hypot(self.value - self.low, other.high - other.value)
@@ -168,24 +157,12 @@ def exact(value: float) -> Number:
 
 
 def shown(value: float) -> str:
-    """Three significant digits, whole from a thousand on.
-
-    Examples
-    --------
-    >>> shown(-4513.29), shown(0.0011608), shown(99.96), shown(1e-15), shown(0.0)
-    ('−4,513', '0.00116', '100', '1e-15', '0')
-    """
+    """Three significant digits, whole from a thousand on."""
     return _signed(f"{value:,.0f}" if 999.5 <= abs(value) < 1e9 else f"{value:.3g}")
 
 
 def count(number: float, plural: str) -> str:
-    """A count of things that are named by their plural.
-
-    Examples
-    --------
-    >>> count(1, "processes"), count(1, "games"), count(1200, "agent steps")
-    ('1 process', '1 game', '1,200 agent steps')
-    """
+    """A count of things that are named by their plural."""
     singular = plural.removesuffix("es") if plural.endswith("sses") else plural.removesuffix("s")
     return f"{number:,.0f} {singular if number == 1 else plural}"
 
@@ -211,10 +188,8 @@ class Sample:
 
     def __str__(self) -> str:
         games = "one game" if self.games == 1 else f"{self.games} games"
-        seeds = count(self.most_seeds, "seeds")
-        if self.seeds < self.most_seeds:
-            seeds = f"{self.seeds} to {seeds}"
-        return f"{games}, {seeds}, {count(self.frames, self.unit)}"
+        fewest = f"{self.seeds} to " if self.seeds < self.most_seeds else ""
+        return f"{games}, {fewest}{count(self.most_seeds, 'seeds')}, {count(self.frames, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -226,86 +201,72 @@ class Quantity:
     sample: Callable[[Tables], Sample] | None = None
     """What a number over seeds stands on."""
 
+    def __sub__(self, other: "Quantity") -> "Quantity":
+        """One quantity minus another, of independent runs."""
+        return Quantity(self.tables + other.tables, lambda tables: self.number(tables) - other.number(tables))
+
+    def __truediv__(self, other: "Quantity") -> "Quantity":
+        """One exact value over another."""
+        return Quantity(
+            self.tables + other.tables, lambda tables: exact(self.number(tables).value / other.number(tables).value)
+        )
+
 
 def column(
     table: str,
     value: str,
+    where: Where | None = None,
     *,
     low: str = "",
     high: str = "",
     error: str = "",
     least: str = "",
     times: float = 1.0,
-    where: Where | None = None,
 ) -> Quantity:
     """One row's value ``times`` a factor, with its interval from two columns or from a standard error.
 
     The row is the one that fits ``where``; of several, that with the lowest number in the column ``least``.
     """
 
-    def row(tables: Tables) -> Row:
-        rows = tables.select(table, where or {})
-        if least:
-            return min(rows, key=lambda row: tables.known(table, row, least))
-        if len(rows) > 1:
-            raise UserError(f"{len(rows)} rows of the table '{table}' fit {dict(where or {})}; one was meant")
-        return rows[0]
-
     def number(tables: Tables) -> Number:
-        own = row(tables)
+        found = tables.rows(table, where)
+        if len(found) > 1 and not least:
+            raise UserError(f"{len(found)} rows of the table '{table}' fit {dict(where or {})}; one was meant")
+        row = min(found, key=lambda row: row.known(least)) if least else found[0]
         middle, bottom, top, deviation = (
-            times * tables.known(table, own, name) if name else math.nan for name in (value, low, high, error)
+            times * row.known(name) if name else math.nan for name in (value, low, high, error)
         )
         if error:
             bottom, top = middle - NORMAL_95 * deviation, middle + NORMAL_95 * deviation
         elif not low:
             bottom = top = middle
         if bottom > top:
-            found = f"a standard error of {deviation:g}" if error else f"an interval from {bottom:g} to {top:g}"
+            what = f"a standard error of {deviation:g}" if error else f"an interval from {bottom:g} to {top:g}"
             raise UserError(
-                f"the table '{tables.folder / table}' has {found} for {value}; its low end must not be above its high "
-                "end"
+                f"the table '{row.path}' has {what} for {value}; its low end must not be above its high end"
             )
         return Number(middle, bottom, top)
 
     return Quantity((table,), number)
 
 
-def difference(first: Quantity, second: Quantity) -> Quantity:
-    """One quantity minus another, of independent runs (`Number.minus`)."""
-    return Quantity(first.tables + second.tables, lambda tables: first.number(tables).minus(second.number(tables)))
-
-
-def ratio(first: Quantity, second: Quantity) -> Quantity:
-    """One exact value over another."""
-    return Quantity(
-        first.tables + second.tables, lambda tables: exact(first.number(tables).value / second.number(tables).value)
-    )
+def over_rows(table: str, statistic: Callable[[list[Row]], float], where: Where | None = None) -> Quantity:
+    """An exact number of all rows that fit."""
+    return Quantity((table,), lambda tables: exact(statistic(tables.rows(table, where))))
 
 
 def largest(table: str, value: str, where: Where | None = None) -> Quantity:
-    """The largest number of a column over all rows that fit."""
-    return Quantity(
-        (table,),
-        lambda tables: exact(max(tables.known(table, row, value) for row in tables.select(table, where or {}))),
-    )
+    """The largest number of a column."""
+    return over_rows(table, lambda rows: max(row.known(value) for row in rows), where)
 
 
 def distinct(table: str, value: str, where: Where | None = None) -> Quantity:
-    """The number of different values of a column in the rows that fit."""
-    return Quantity(
-        (table,),
-        lambda tables: exact(len({tables.text(table, row, value) for row in tables.select(table, where or {})})),
-    )
-
-
-def rows(table: str, where: Where | None = None) -> Quantity:
-    """The number of rows that fit."""
-    return Quantity((table,), lambda tables: exact(len(tables.select(table, where or {}))))
+    """The number of different values of a column."""
+    return over_rows(table, lambda rows: len({row.text(value) for row in rows}), where)
 
 
 def paper(arm: str, statistic: str) -> Quantity:
-    """A number of the paper's own final scores: games ``won`` or ``lost`` against DQN, or the ``median`` score.
+    """A number of the paper's own final scores: games ``wins`` or ``losses`` against DQN, or the ``median`` score.
 
     The median is of human-normalised scores, with the Atari-57 human scores.
     """
@@ -316,8 +277,7 @@ def paper(arm: str, statistic: str) -> Quantity:
         if statistic == "median":
             normalised = statistics.human_normalised(scores, table["random"].to_numpy(), table["human"].to_numpy())
             return exact(float(statistics.median_score(normalised[None])))
-        games = statistics.count_games(scores, base)
-        return exact(float({"won": games.wins, "lost": games.losses}[statistic]))
+        return exact(float(getattr(statistics.count_games(scores, base), statistic)))
 
     return Quantity((), number)
 
@@ -326,14 +286,13 @@ def exponent(table: str, value: str, over: str, where: Where) -> Quantity:
     """Slope of log ``value`` over log ``over`` with Student's interval of the least-squares line."""
 
     def number(tables: Tables) -> Number:
-        own = tables.select(table, where)
-        found = np.array([[tables.known(table, row, name) for name in (over, value)] for row in own])
+        found = np.array([[row.known(name) for name in (over, value)] for row in tables.rows(table, where)])
         if not (found > 0).all():
             raise UserError(f"{value} and {over} of the table '{table}' must be above 0 for a slope")
-        if len(own) < 3:
-            raise UserError(f"{len(own)} rows of the table '{table}' fit {dict(where)}; a slope needs three")
+        if len(found) < 3:
+            raise UserError(f"{len(found)} rows of the table '{table}' fit {dict(where)}; a slope needs three")
         line = scipy.stats.linregress(*np.log(found).T)
-        half = statistics.student_quantile(len(own) - 2) * float(line.stderr)
+        half = statistics.student_quantile(len(found) - 2) * float(line.stderr)
         return Number(float(line.slope), float(line.slope) - half, float(line.slope) + half)
 
     return Quantity((table,), number)

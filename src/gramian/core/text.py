@@ -1,7 +1,8 @@
 """Tables and numbers as plain text for the terminal."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 WIDTH = 80
 """Columns of a terminal."""
@@ -60,3 +61,32 @@ def three_digits(value: float) -> str:
     if math.isnan(value):
         return "–"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
+
+
+def score_text(value: float) -> str:
+    """Write a score: one decimal below 1,000, two below 10, none above; a dash where it is missing.
+
+    Examples
+    --------
+    >>> score_text(12345.6), score_text(234.56), score_text(-20.7), score_text(0.443), score_text(float("nan"))
+    ('12,346', '234.6', '-20.7', '0.44', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 or value == 0 else f"{value:.2f}"
+
+
+def bracketed(interval: Sequence[Any], show: Callable[[float], str] = score_text, unit: str = "") -> str:
+    """Write an estimate with the ends of its interval, alone where they are NaN, as a dash where it is.
+
+    Examples
+    --------
+    >>> bracketed((12.0, 9.5, 14.0)), bracketed((12.0, math.nan, math.nan)), bracketed((0.5, 0.4, 0.6), unit=" %")
+    ('12.0 [9.50, 14.0]', '12.0', '0.50 % [0.40, 0.60]')
+    """
+    estimate, low, high = map(float, interval)
+    if not math.isfinite(estimate):
+        return "–"
+    return show(estimate) + unit + (f" [{show(low)}, {show(high)}]" if math.isfinite(low) else "")

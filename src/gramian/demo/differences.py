@@ -32,13 +32,7 @@ class Difference:
 
     @property
     def verdict(self) -> str:
-        """Whether the interval excludes 0.
-
-        Examples
-        --------
-        >>> Difference("score", 1.0, -2.0, 4.0).verdict, Difference("score", 1.0, 0.5, 1.5).verdict
-        ('within noise', 'clear')
-        """
+        """Whether the interval excludes 0."""
         if not all(map(math.isfinite, (self.value, self.low, self.high))):
             return "no interval"
         return "clear" if self.low > 0 or self.high < 0 else "within noise"
@@ -50,16 +44,7 @@ class Difference:
 
     @property
     def interval(self) -> str:
-        """The interval in three digits, or in as many as its ends need to differ, within the columns of the table.
-
-        Examples
-        --------
-        >>> Difference("score", 1.0, -2.0, 4.0).interval
-        '[-2, 4]'
-        >>> narrow = Difference("error", 0.11612, 0.11577, 0.11648)
-        >>> narrow.mean, narrow.interval
-        ('0.1161', '[0.1158, 0.1165]')
-        """
+        """The interval in three digits, or in as many as its ends need to differ, within the columns of the table."""
         return self._interval(self._digits())
 
     def _interval(self, digits: int) -> str:
@@ -85,13 +70,7 @@ class Experiment:
 
 
 def short(value: float, digits: int = FEWEST_DIGITS) -> str:
-    """A number in so many digits, or more where they stand before the point; a dash where there is none.
-
-    Examples
-    --------
-    >>> short(0.012345), short(-1483.2), short(12.345), short(0.0), short(float("nan"))
-    ('0.0123', '-1,483', '12.3', '0', '–')
-    """
+    """A number in so many digits, or more where they stand before the point; a dash where there is none."""
     if not math.isfinite(value):
         return "–"
     before = len(f"{abs(value):.0f}")
@@ -99,13 +78,7 @@ def short(value: float, digits: int = FEWEST_DIGITS) -> str:
 
 
 def paired(what: str, one: ArrayLike, other: ArrayLike, tells: str = "") -> Difference:
-    """Mean of ``one - other`` ``[n]`` over pairs, with Student's interval.
-
-    Examples
-    --------
-    >>> paired("score", [3.0, 5.0], [1.0, 2.0])
-    Difference(what='score', value=2.5, low=-3.85..., high=8.85..., tells='')
-    """
+    """Mean of ``one - other`` ``[n]`` over pairs, with Student's interval."""
     mean, low, high = mean_interval(np.asarray(one, float) - np.asarray(other, float))
     known = math.isfinite(high - low)
     return Difference(what, mean, low if known else math.nan, high if known else math.nan, tells)
@@ -125,16 +98,7 @@ def kept(path: Path, key: Mapping[str, Any], work: Callable[[], Experiment]) -> 
 
 
 def text(experiments: Sequence[Experiment]) -> str:
-    """A table for a terminal of 80 columns.
-
-    Examples
-    --------
-    >>> print(text([Experiment("Game, gram - dqn", (Difference("score", 1.0, -2.0, 4.0),), "dqn 3, gram 4")]))
-                                       difference        95 % interval
-    Game, gram - dqn
-      dqn 3, gram 4
-      score                                     1              [-2, 4]  within noise
-    """
+    """A table for a terminal of 80 columns."""
     lines = [f"{'':<34} {'difference':>10} {'95 % interval':>{WIDTH}}"]
     for experiment in experiments:
         lines += [experiment.title, *([f"  {experiment.levels}"] if experiment.levels else [])]

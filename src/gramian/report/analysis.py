@@ -1,6 +1,7 @@
 """From a study's tables to every number that the report shows."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -19,7 +20,7 @@ from gramian.study.rule import WINDOW_EPISODES
 from gramian.study.store import Study
 
 MOST_IN_A_PANEL = 5
-"""Learning curves whose bands can be told apart."""
+"""Learning curves in one panel: the bands of more hide the lines."""
 MOST_SHOWN = 8
 """Arms that a figure shows at once, unless its reader asks for more."""
 
@@ -174,39 +175,25 @@ def by_arm(arms: int, games: int) -> bool:
     """Whether the figure of learning curves has a panel for each arm in every game, the baseline beside it.
 
     Of many arms in one panel the bands hide the lines; of many games there is no room for so many panels.
-
-    Examples
-    --------
-    >>> by_arm(arms=7, games=5), by_arm(arms=3, games=5), by_arm(arms=7, games=49)
-    (True, False, False)
     """
     return arms > MOST_IN_A_PANEL and games <= statistics.FEW_GAMES
 
 
 def analyse(study: Study, options: Options, planned: Planned | None = None) -> Analysis:
-    r"""Compute every number of the report of a study; cells of ``planned`` that were not run are reported as missing.
+    """Compute every number of the report of a study; cells of ``planned`` that were not run are reported as missing.
 
     Raises
     ------
     UserError
         If two runs are of the same game, arm and seed, or if the baseline or the control named is not an arm of the
         study, or both are one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gramian.study.store import import_csv
-    >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
-    >>> _ = path.write_text("arm,game,seed,frames,return\ndqn,Pong,0,400,-20\ngram,Pong,0,400,-19\n")
-    >>> analyse(import_csv(path), Options(replicates=100)).comparisons["gram"].final
-    Count(wins=1, ties=0, losses=0)
     """
     runs = study.runs
     _no_duplicates(runs)
     arms = order_arms(runs["arm"].to_list(), options.baseline)
     if options.baseline not in arms and options.baseline != Options.baseline:
         raise unknown("baseline arm", options.baseline, arms)
+    control = _control(options, arms)
     games = sorted(runs["game"].unique().to_list(), key=lambda game: (reference.title(game).lower(), game))
     seeds = sorted(runs["seed"].unique().to_list())
     tables = Scores(study, options.human, arms, games, seeds)
@@ -221,23 +208,38 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
     aggregates = {
         arm: _aggregate(tables, arm, common, thresholds, options, generator) for arm in (finished if common else ())
     }
-    final_intervals = {arm: _mean_final(tables.final[arm], options) for arm in arms}
     others = [arm for arm in arms if arm != options.baseline] if options.baseline in arms else []
     comparisons = {arm: _compare(tables, arm, options, generator) for arm in others}
     missing = _missing(runs, planned or Planned())
-    sweep = find_sweep(
-        study, tables, arms, options.baseline, options.replicates, np.random.default_rng([options.seed, 1])
-    )
+    of_sweep = np.random.default_rng([options.seed, 1])
+    sweep = find_sweep(study, tables, arms, options.baseline, options.replicates, of_sweep)
     cautions = find_cautions(study, tables, arms, common, missing, options.baseline, sweep)
     if options.frames:
         cautions.insert(0, f"Of every run the first {options.frames:,} frames are looked at, and no others.")
     return Analysis(
-        arms, games, seeds, options, tables.horizon, tables.random, tables.human, tables.final, tables.auc,
-        final_intervals, tables.curves, curve_intervals, tables.table, common, thresholds, aggregates, comparisons,
-        missing, cautions, sweep,
-        tuple(sorted(runs["window"].unique().to_list())),
-        _control(options, arms),
-    )  # fmt: skip
+        arms=arms,
+        games=games,
+        seeds=seeds,
+        options=options,
+        horizon=tables.horizon,
+        random=tables.random,
+        human=tables.human,
+        final=tables.final,
+        auc=tables.auc,
+        final_intervals={arm: _mean_final(tables.final[arm], options) for arm in arms},
+        curves=tables.curves,
+        curve_intervals=curve_intervals,
+        scores=tables.table,
+        common=common,
+        thresholds=thresholds,
+        aggregates=aggregates,
+        comparisons=comparisons,
+        missing=missing,
+        cautions=cautions,
+        sweep=sweep,
+        windows=tuple(sorted(runs["window"].unique().to_list())),
+        control=control,
+    )
 
 
 def _control(options: Options, arms: list[str]) -> str:
@@ -277,18 +279,15 @@ def _aggregate(
         tables.random[games, None],
         tables.human[games, None],
     )
-
-    def interval(statistic: statistics.Statistic) -> Interval:
-        return statistics.bootstrap(statistic, scores, generator, replicates=options.replicates)
-
+    interval = partial(statistics.bootstrap, scores=scores, generator=generator, replicates=options.replicates)
     return Aggregate(
-        interval(statistics.median_score),
-        interval(statistics.mean_score),
-        interval(statistics.interquartile_mean),
-        interval(statistics.optimality_gap),
-        interval(lambda drawn: statistics.performance_profile(drawn, thresholds)),
-        statistics.curve_interval(statistics.median_score, curves, generator),
-        statistics.curve_interval(statistics.interquartile_mean, curves, generator),
+        median=interval(statistics.median_score),
+        mean=interval(statistics.mean_score),
+        iqm=interval(statistics.interquartile_mean),
+        optimality_gap=interval(statistics.optimality_gap),
+        profile=interval(lambda drawn: statistics.performance_profile(drawn, thresholds)),
+        median_curve=statistics.curve_interval(statistics.median_score, curves, generator),
+        iqm_curve=statistics.curve_interval(statistics.interquartile_mean, curves, generator),
     )
 
 
@@ -309,29 +308,21 @@ def _compare(tables: Scores, arm: str, options: Options, generator: np.random.Ge
     by_auc = statistics.count_games(statistics.mean_over_runs(auc), statistics.mean_over_runs(base_auc))
     # Pair only where pairing loses no run: elsewhere the estimate would not be that of the bars' own means.
     paired = bool((np.isfinite(final) == np.isfinite(base_final))[:, both].all())
-
-    def interval(
-        statistic: statistics.PairStatistic, x: Array, y: Array, paired: bool, by_game: bool = False
-    ) -> Interval:
-        return statistics.bootstrap_pair(
-            statistic, x, y, generator, paired=paired, by_game=by_game, replicates=options.replicates
-        )
-
-    def gain_statistic(x: Array, y: Array) -> Array:
-        return statistics.auc_gain(x, y, tables.random)
-
+    interval = partial(statistics.bootstrap_pair, generator=generator, replicates=options.replicates)
     return Comparison(
-        int(both.sum()),
-        by_final,
-        statistics.sign_test(by_final),
-        by_auc,
-        statistics.sign_test(by_auc),
-        interval(gain_statistic, auc, base_auc, paired, by_game=True),
-        paired,
-        interval(statistics.probability_of_improvement, final, base_final, False),
-        int(pairs.sum()),
-        interval(statistics.paired_improvement, final, base_final, True),
-        statistics.student_by_game(final - base_final),
+        games=int(both.sum()),
+        final=by_final,
+        final_p=statistics.sign_test(by_final),
+        auc=by_auc,
+        auc_p=statistics.sign_test(by_auc),
+        gain=interval(
+            lambda x, y: statistics.auc_gain(x, y, tables.random), auc, base_auc, paired=paired, by_game=True
+        ),
+        paired=paired,
+        improvement=interval(statistics.probability_of_improvement, final, base_final, paired=False),
+        pairs=int(pairs.sum()),
+        paired_improvement=interval(statistics.paired_improvement, final, base_final, paired=True),
+        difference=statistics.student_by_game(final - base_final),
     )
 
 

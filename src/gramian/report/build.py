@@ -3,13 +3,13 @@
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from gramian.core.errors import UserError
-from gramian.core.files import output_folder, replace_text, replacing
-from gramian.report.analysis import Options, analyse
+from gramian.core.files import output_folder, replace_text
+from gramian.report.analysis import Analysis, Options, analyse
 from gramian.report.cautions import about_presets
 from gramian.report.differences import equal_norm
 from gramian.report.features import (
@@ -30,7 +30,7 @@ from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures
 from gramian.representation.tables import read_dynamics
 from gramian.study.manifest import IN_NO_PART, cells_text, read_planned
-from gramian.study.store import first_frames, read_study
+from gramian.study.store import Study, first_frames, read_study
 
 
 def build(
@@ -85,57 +85,60 @@ def build(
     >>> build(folder / "study", folder / "report", Options(replicates=100)).name
     'index.html'
     """
-    options = options or Options()
+    options, folder = options or Options(), Path(folder)
     study = read_study(folder)
     if options.frames:
         study = first_frames(study, options.frames)
     planned = read_planned(folder)
     analysis = analyse(study, options, planned)
-    analyzed = find_analysis(Path(folder), None if analysis_folder is None else Path(analysis_folder))
+    analyzed = find_analysis(folder, None if analysis_folder is None else Path(analysis_folder))
     cells = set(study.runs.select("game", "arm").iter_rows())
     representation = None if analyzed is None else read_representation(analyzed, cells)
-    if left := analysis.missing.filter(run="", reason=IN_NO_PART).select("game", "arm", "seed").rows():
-        warn(f"{IN_NO_PART}: {cells_text(left)}")
-    if mixed := about_presets(study):
-        warn(f"{mixed.removesuffix('.')}; name the folder of one study, unless that is meant")
-    if analyzed is None and (nearby := analyses_nearby(Path(folder))):
-        warn(_not_looked_into(Path(folder), nearby))
+    for line in _warnings(study, analysis, folder, analyzed):
+        warn(line)
     if analyzed is not None:
         read_dynamics(analyzed / "dynamics.csv")  # the figures' alone; damage is said before anything is written
     target = output_folder(out)
-    horizon = dict(zip(analysis.games, analysis.horizon.tolist(), strict=True))
-    features = dynamics(study, horizon)
+    figures = target / "figures"
+    features = dynamics(study, dict(zip(analysis.games, analysis.horizon.tolist(), strict=True)))
     table = score_table(analysis)
-    tables = {"scores.csv": analysis.scores}
-    if (of_features := feature_table(study)) is not None:
-        tables["features.csv"] = of_features
-    if (at_equal_norm := equal_norm(analysis, study.runs, of_features)) is not None:
-        tables["equal_norm.csv"] = at_equal_norm.table(analysis.games)
-    if analysis.sweep is not None:
-        tables["kappa.csv"] = sweep_table(analysis.sweep, options.baseline)
-    texts = {"table.md": markdown(table, analysis.cautions), "table.tex": latex(table, analysis.cautions)}
+    of_features = feature_table(study)
+    at_equal_norm = equal_norm(analysis, study.runs, of_features)
+    tables = {
+        "scores.csv": analysis.scores,
+        "features.csv": of_features,
+        "equal_norm.csv": None if at_equal_norm is None else at_equal_norm.table(analysis.games),
+        "kappa.csv": None if analysis.sweep is None else sweep_table(analysis.sweep, options.baseline),
+    }
+    texts = {name: own.write_csv() for name, own in tables.items() if own is not None}
+    texts |= {"table.md": markdown(table, analysis.cautions), "table.tex": latex(table, analysis.cautions)}
     try:
-        for name, own in tables.items():
-            with replacing(target / name) as temporary:
-                own.write_csv(temporary)
         for name, text in texts.items():
             replace_text(target / name, text)
-        written = [target / name for name in (*tables, *texts)]
-        written += draw_figures(analysis, features, target / "figures", at_equal_norm)
+        written = [target / name for name in texts]
+        written += draw_figures(analysis, features, figures, at_equal_norm)
         if analyzed is not None:
-            place = target / "figures" / "representation"
             written += representation_figures.draw(
-                analyzed, place, formats=("png", "svg"), arms=analysis.arms, control=analysis.control
-            )
+                analyzed, figures / "representation", formats=("png", "svg"), arms=analysis.arms,
+                control=analysis.control,
+            )  # fmt: skip
         replace_earlier(target, written)
-        title = options.title or planned.title or f"Report on {Path(folder).resolve().name}"
         # The page last: where it is, everything that it speaks of is there too.
         page = Page(
-            title, study, analysis, features, table, growths(study), representation, planned, before=before,
-            after=after, figures=target / "figures" if small else None,
-            control=control_section(analysis, target / "figures"),
-            equal_norm=equal_norm_section(analysis, at_equal_norm, target / "figures"),
-        )  # fmt: skip
+            title=options.title or planned.title or f"Report on {folder.resolve().name}",
+            study=study,
+            analysis=analysis,
+            dynamics=features,
+            table=table,
+            growths=growths(study),
+            representation=representation,
+            planned=planned,
+            before=before,
+            after=after,
+            figures=figures if small else None,
+            control=control_section(analysis, figures),
+            equal_norm=equal_norm_section(analysis, at_equal_norm, figures),
+        )
         replace_text(target / "index.html", page.html())
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
@@ -143,12 +146,18 @@ def build(
     return target / "index.html"
 
 
-def _not_looked_into(folder: Path, nearby: Sequence[Path]) -> str:
-    others = ", ".join(f"'{path}'" for path in nearby)
-    return (
-        f"the report has no trained features: there is no analysis in '{folder / ANALYSIS}', but in {others}; "
-        "name it with --analysis, or report its study"
-    )
+def _warnings(study: Study, analysis: Analysis, folder: Path, analyzed: Path | None) -> Iterator[str]:
+    """What to know of a report that is not in the study alone, a line each."""
+    if left := analysis.missing.filter(run="", reason=IN_NO_PART).select("game", "arm", "seed").rows():
+        yield f"{IN_NO_PART}: {cells_text(left)}"
+    if mixed := about_presets(study):
+        yield f"{mixed.removesuffix('.')}; name the folder of one study, unless that is meant"
+    if analyzed is None and (nearby := analyses_nearby(folder)):
+        others = ", ".join(f"'{path}'" for path in nearby)
+        yield (
+            f"the report has no trained features: there is no analysis in '{folder / ANALYSIS}', but in {others}; "
+            "name it with --analysis, or report its study"
+        )
 
 
 # ---- the files of an earlier report in the same folder ---------------------------------------------------------------
@@ -163,28 +172,17 @@ def replace_earlier(folder: Path, written: Iterable[Path]) -> list[Path]:
 
     A file is known by its name and its content in the list that the earlier report has left: one that was changed
     since, or put there, stays.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> for name in ("pong.png", "qbert.png", "mine.png"):
-    ...     _ = (folder / name).write_text(name)
-    >>> replace_earlier(folder, [folder / "pong.png", folder / "qbert.png"])
-    []
-    >>> [path.name for path in replace_earlier(folder, [folder / "qbert.png"])]
-    ['pong.png']
-    >>> sorted(path.name for path in folder.iterdir())
-    ['mine.png', 'qbert.png', 'report-files.json']
     """
     now = {path.relative_to(folder).as_posix(): _digest(path) for path in written}
-    earlier = [
-        folder / name for name, digest in _noted(folder).items() if name not in now and _is(folder, name, digest)
-    ]
-    for path in earlier:
-        path.unlink()
-        with suppress(OSError):  # it holds other files, or is the report's own
-            path.parent.rmdir()
+    earlier = []
+    for name, digest in _noted(folder).items():
+        path = folder / name
+        inside = path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink()
+        if name not in now and inside and path.is_file() and _digest(path) == digest:
+            path.unlink()
+            earlier.append(path)
+            with suppress(OSError):  # it holds other files, or is the report's own
+                path.parent.rmdir()
     noted = {"format": FORMAT, "files": dict(sorted(now.items()))}
     replace_text(folder / LIST, json.dumps(noted, indent=1) + "\n")
     return earlier
@@ -197,14 +195,6 @@ def _noted(folder: Path) -> dict[str, str]:
         return {str(name): str(digest) for name, digest in noted["files"].items()} if noted["format"] == FORMAT else {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
-
-
-def _is(folder: Path, name: str, digest: str) -> bool:
-    """Whether the file of a list is in the folder, and still what was written."""
-    place = PurePosixPath(name)
-    inside = not place.is_absolute() and ".." not in place.parts
-    path = folder / place
-    return inside and path.is_file() and not path.is_symlink() and _digest(path) == digest
 
 
 def _digest(path: Path) -> str:

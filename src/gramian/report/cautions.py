@@ -43,13 +43,6 @@ def about_ranges(final: Mapping[str, Array]) -> str:
     """What stands beside intervals of single games where the seeds are so few that they are ranges; else nothing.
 
     The 95 % percentiles of a bootstrap from 3 runs or fewer are the least and the greatest run.
-
-    Examples
-    --------
-    >>> about_ranges({"dqn": np.ones((2, 1)), "gram": np.ones((2, 1))})[:51]
-    'Range of 2 seeds: an interval of a game is no more '
-    >>> about_ranges({"dqn": np.ones((10, 1))})
-    ''
     """
     most = max((int(np.isfinite(scores).sum(0).max(initial=0)) for scores in final.values()), default=0)
     if not statistics.FEWEST_SEEDS <= most <= MOST_OF_A_RANGE:
@@ -62,16 +55,7 @@ def about_ranges(final: Mapping[str, Array]) -> str:
 
 
 def about_presets(study: Study) -> str:
-    """That runs were made by different rules, where they were; else nothing.
-
-    Examples
-    --------
-    >>> empty = pl.DataFrame()
-    >>> about_presets(Study(pl.DataFrame({"preset": ["minatar", "author", "minatar"]}), empty, empty))
-    'Runs of different presets are mixed: author, minatar.'
-    >>> about_presets(Study(pl.DataFrame({"preset": ["author"]}), empty, empty))
-    ''
-    """
+    """That runs were made by different rules, where they were; else nothing."""
     presets = sorted(study.runs["preset"].unique().to_list())
     return f"Runs of different presets are mixed: {_listed(presets)}." if len(presets) > 1 else ""
 

@@ -62,21 +62,7 @@ class Differences:
 
 
 def differences(analysis: Analysis, against: str) -> Differences:
-    r"""Final scores of every other arm that figures show, minus those of one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from gramian.report.analysis import Options, analyse
-    >>> from gramian.study.store import import_csv
-    >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
-    >>> rows = "dqn,Pong,0,400,-20\ndqn,Pong,1,400,-18\ngram,Pong,0,400,-19\ngram,Pong,1,400,-15\n"
-    >>> _ = path.write_text("arm,game,seed,frames,return\n" + rows)
-    >>> found = differences(analyse(import_csv(path), Options(replicates=100)), "dqn")
-    >>> float(found.in_game("gram", 0).estimate), found.seeds(0)
-    (2.0, 2)
-    """
+    """Final scores of every other arm that figures show, minus those of one."""
     final, baseline = analysis.final, analysis.options.baseline
     scale = learned(final[baseline], analysis.random) if baseline in final else np.full(len(analysis.games), np.nan)
     pairs = {arm: final[arm] - final[against] for arm in analysis.shown() if arm != against}
@@ -109,13 +95,6 @@ def interpolated(
     A game has one norm of each arm, the geometric mean over its seeds, so that the control of every pair of a game is
     the same mixture of two runs of the pair's seed. The difference is NaN where a run is missing, or where the arm's
     features are smaller, or larger, than those of every control and not nearly equal to one.
-
-    Examples
-    --------
-    >>> scores = {"dqn": np.array([[1.0]]), "norm": np.array([[3.0]]), "gram": np.array([[5.0]])}
-    >>> norms = {"dqn": np.array([[9.0]]), "norm": np.array([[1.0]]), "gram": np.array([[3.0]])}
-    >>> interpolated(scores, norms, "gram", ["dqn", "norm"])
-    (array([[3.]]), [Between(smaller='norm', larger='dqn', share=0.5)])
     """
     sizes = {one: _log_norm(norms[one]) for one in (arm, *controls)}
     apart = np.full_like(scores[arm], np.nan)

@@ -137,14 +137,6 @@ def feature_table(study: Study) -> pl.DataFrame | None:
     which arms are matched by, ``training_std_sum`` of the sum of the features' standard deviations over a batch,
     ``training_active`` of the share of features that are not zero. ``growth_…`` is where the growth of the head's
     gradient comes from, and ``held_out_…`` are the last measures on held-out states.
-
-    Examples
-    --------
-    >>> cell = pl.DataFrame({"run": ["a"], "game": ["pong"], "arm": ["dqn"], "seed": [0]})
-    >>> runs = cell.with_columns(kappa=pl.lit(0.0), state=pl.lit("done"))
-    >>> metrics = pl.concat([cell.with_columns(feature_norm=pl.lit(norm)) for norm in (9.0, 9.0, 9.0, 4.0)])
-    >>> feature_table(Study(runs, cell, metrics)).select("run", "training_norm").row(0)
-    ('a', 4.0)
     """
     if "feature_norm" not in study.metrics.columns or study.metrics.is_empty():
         return None
@@ -226,17 +218,6 @@ def analyses_nearby(study: Path) -> list[Path]:
     """Analyses in the folders below a study's, or above it, where a report does not look for them.
 
     A folder with studies in it may have been named in place of one of them, or a part of a study in place of the whole.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "study" / "analysis").mkdir(parents=True)
-    >>> _ = (folder / "study" / "analysis" / "measures.csv").write_text("")
-    >>> [path.relative_to(folder).as_posix() for path in analyses_nearby(folder)]
-    ['study/analysis']
-    >>> analyses_nearby(folder / "study" / "populations" / "p000") == analyses_nearby(folder)
-    True
     """
     below = [path.parent for path in files_below(study, MEASURES) if path.parent.name == ANALYSIS]
     above = [folder / ANALYSIS for folder in list(study.absolute().parents)[:LEVELS]]
@@ -294,13 +275,7 @@ def _heat(measures: list[Measure], arm: str, folder: Path, side: int) -> Heat:
 
 
 def blocks(matrix: Array, side: int) -> Array:
-    """A square matrix as means of at most ``side`` × ``side`` blocks.
-
-    Examples
-    --------
-    >>> blocks(np.arange(16.0).reshape(4, 4), 2).tolist()
-    [[2.5, 4.5], [10.5, 12.5]]
-    """
+    """A square matrix as means of at most ``side`` × ``side`` blocks."""
     size = len(matrix)
     if size <= side:
         return matrix

@@ -58,25 +58,58 @@
     hoverlabel: { bgcolor: dark() ? "#1d2228" : "#ffffff", font: { color: ink() } }, ...more });
   const draw = (id, traces, more) => Plotly.react($(id), traces, layout(more), config);
 
-  const lines = (at, x, series, more = {}) => {
-    const traces = [];
+  const grid = (end, points) => Array.from({ length: points }, (_, k) => (end * (k + 1)) / points);
+  const shade = (look) => (dark() ? look.dark : look.color);
+  // The mean of a line and its band, in a panel as panels.py describes it.
+  const lines = (look, panel, series, axes = {}) => {
+    const places = series.x ?? grid(panel.end, series.m.length), x = panel.across === "category" ? places.map(String) : places;
+    const traces = [], shape = panel.steps ? "hv" : "linear", hue = shade(look), name = plain(look.name);
     if (overlay.bands && series.l) {
-      const edge = { x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", connectgaps: false, ...more };
-      traces.push({ ...edge, y: series.l }, { ...edge, y: series.h, fill: "tonexty", fillcolor: faint(color(at)) });
+      const edge = { x, mode: "lines", line: { width: 0, shape }, hoverinfo: "skip", connectgaps: false, ...axes };
+      traces.push({ ...edge, y: series.l }, { ...edge, y: series.h, fill: "tonexty", fillcolor: faint(hue) });
     }
-    const range = series.l ? series.m.map((_, k) => ` [${score(series.l[k])}, ${score(series.h[k])}]`) : undefined;
-    traces.push({ x, y: series.m, name: plain(meta.arms[at].name), mode: "lines+markers", customdata: range,
-      hovertemplate: "%{y}" + (range ? "%{customdata}" : "") + "<extra>" + plain(meta.arms[at].name) + "</extra>",
-      line: { color: color(at), dash: meta.arms[at].dash, width: 2 },
-      marker: { symbol: meta.arms[at].marker, size: 7, color: color(at), maxdisplayed: 9 }, ...more });
+    const more = series.m.map((_, k) => (series.l ? ` [${score(series.l[k])}, ${score(series.h[k])}]` : "") +
+      (look.norm?.[k] ? `, feature norm ${score(look.norm[k])}` : ""));
+    traces.push({ x, y: series.m, name, mode: "lines+markers", customdata: more, hovertemplate: "%{y}%{customdata}<extra>" + name + "</extra>",
+      line: { color: hue, dash: look.dash, width: 2, shape },
+      marker: { symbol: look.marker + (look.open ? "-open" : ""), size: 7, color: hue, maxdisplayed: 9 }, ...axes });
     return traces;
   };
-  const grid = (horizon, points) => Array.from({ length: points }, (_, k) => (horizon * (k + 1)) / points);
+  // A grid of such panels with the lines that are switched on.
+  const drawGrid = (id, panels, { looks = meta.arms, on = (key) => shown.has(key), height = 210, label = "", alike = false, hovermode = "x" } = {}) => {
+    const columns = narrow() ? 1 : Math.min(3, panels.length), rows = Math.ceil(panels.length / columns);
+    const traces = [], more = { height: 20 + height * rows, hovermode, annotations: [], shapes: [], margin: { l: 10 + 35 * (columns === 1 || label !== ""), r: 10, t: 10, b: 10 } };
+    panels.forEach((panel, k) => {
+      const column = k % columns, row = Math.floor(k / columns), tag = k ? String(k + 1) : "", axes = { xaxis: "x" + tag, yaxis: "y" + tag };
+      const title = panel.x === "frames" ? "" : panel.x, small = { tickfont: { size: 10 }, nticks: 5, automargin: false };
+      const left = (column + (columns > 1 ? 0.13 : 0.02)) / columns, right = (column + 0.98) / columns;
+      const top = 1 - (row + 0.14) / rows, bottom = 1 - (row + (title ? 0.8 : 0.86)) / rows;
+      const range = panel.end ? [0, panel.end * 1.02] : undefined;
+      const scale = panel.across === "log" ? { type: "log", dtick: 1, exponentformat: "none" } : { type: panel.across, range };
+      more["xaxis" + tag] = { ...axis("", { domain: [left, right], anchor: "y" + tag, ...small, ...scale }), title: { text: title, standoff: 4, font: { size: 11 } } };
+      more["yaxis" + tag] = axis(column ? "" : label, { domain: [bottom, top], anchor: "x" + tag, ...small, exponentformat: "power", type: panel.up,
+        range: panel.top ? [0, panel.top * 1.03] : undefined, matches: alike && k ? "y" : undefined });
+      more.annotations.push({ text: plain(panel.title), x: left, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
+      if (panel.level) {
+        const [level, low, high] = panel.level, spread = { xref: `x${tag} domain`, yref: "y" + tag, x0: 0, x1: 1 };
+        more.shapes.push({ type: "line", ...spread, y0: level, y1: level, line: { color: ink(), width: 1 } });
+        if (low !== null) more.shapes.push({ type: "rect", ...spread, y0: low, y1: high, fillcolor: ink(), opacity: 0.1, line: { width: 0 } });
+        more.annotations.push({ text: plain(meta.baseline), x: right, xref: "paper", y: level, yref: "y" + tag, xanchor: "right", yanchor: "bottom", showarrow: false });
+      }
+      for (const [key, series] of Object.entries(panel.lines)) {
+        const look = looks[key], at = panel.rings[key];
+        if (!on(Number(key))) continue;
+        traces.push(...lines(look, panel, series, axes));
+        if (at !== undefined) traces.push({ x: [series.x[at]], y: [series.m[at]], mode: "markers", hoverinfo: "skip",
+          marker: { symbol: "circle-open", size: 17, color: shade(look), line: { width: 2 } }, ...axes });
+      }
+    });
+    draw(id, traces, more);
+  };
 
   // ---- one game -------------------------------------------------------------------------------------------------
   const drawGame = () => {
     const own = data("curves")[game];
-    const x = grid(own.horizon, meta.points);
     const traces = [];
     if (overlay.dopamine && own.dopamine) {
       const { x: frames, m, l, h } = own.dopamine;
@@ -95,7 +128,7 @@
             hovertemplate: `%{y}<extra>${plain(meta.arms[at].name)}, seed ${seed}</extra>` });
         }
       }
-      traces.push(...lines(at, x, series));
+      traces.push(...lines(meta.arms[at], { end: own.horizon }, series));
     }
     if (overlay.paper && own.paper) {
       for (const [key, value] of Object.entries(own.paper)) {
@@ -113,7 +146,7 @@
     const body = $("game-rows");
     body.replaceChildren();
     for (const [key, series] of Object.entries(own.arms)) {
-      const cells = [series.final, series.runs, series.gain, series.difference];
+      const cells = [...series.cells];
       if (meta.published) cells.push(own.paper?.[key] === undefined ? "" : score(own.paper[key]));
       body.append(make("tr", {}, make("th", { scope: "row" }, meta.arms[Number(key)].name),
         ...cells.map((cell) => make("td", {}, String(cell)))));
@@ -190,16 +223,8 @@
   };
 
   // ---- all games in one number ----------------------------------------------------------------------------------
-  const drawAggregate = () => {
-    const own = data("aggregate"), which = $("aggregate").value, x = own.share, traces = [];
-    for (const [key, series] of Object.entries(own[which])) if (shown.has(Number(key))) traces.push(...lines(Number(key), x, series));
-    draw("aggregate-figure", traces, { height: 380, xaxis: axis("% of the frames of a run", { range: [0, 101] }), yaxis: axis("human-normalised") });
-  };
-  const drawProfile = () => {
-    const own = data("aggregate"), traces = [];
-    for (const [key, series] of Object.entries(own.profile)) if (shown.has(Number(key))) traces.push(...lines(Number(key), own.thresholds, series));
-    draw("profile-figure", traces, { height: 380, xaxis: axis("human-normalised final score τ"), yaxis: axis("share of runs above τ", { range: [0, 1.02] }) });
-  };
+  const drawAggregate = () => drawGrid("aggregate-figure", [data("aggregate")[$("aggregate").value]], { label: "human-normalised", height: 360 });
+  const drawProfile = () => drawGrid("profile-figure", [data("aggregate").profile], { label: "share of runs above τ", height: 360 });
   const drawGain = () => {
     const own = data("gain"), key = $("gain-arm").value, series = own[key];
     $("gain-count").textContent = series.text;
@@ -222,70 +247,17 @@
   // ---- the choice of κ ------------------------------------------------------------------------------------------
   const silent = new Set(); // penalties that are switched off
   const drawKappa = () => {
-    const own = data("kappa"), which = $("kappa-score").value, traces = [];
-    const groups = [["centred, or without centring", true], ["uncentred", false]].filter(([, centered]) => own.penalties.some((p) => p.centered === centered));
-    const stacked = narrow() && groups.length > 1, more = { hovermode: "closest", annotations: [], shapes: [], height: stacked ? 640 : 400,
-      margin: { l: 45, r: 20, t: 30, b: 10 } };
-    groups.forEach(([title, centered], k) => {
-      const tag = k ? "2" : "", axes = { xaxis: "x" + tag, yaxis: "y" + tag };
-      const across = stacked || groups.length === 1 ? [0, 1] : k ? [0.53, 1] : [0, 0.47];
-      const down = stacked ? (k ? [0, 0.43] : [0.57, 1]) : [0, 1];
-      more["xaxis" + tag] = axis("κ", { type: "log", domain: across, anchor: "y" + tag, exponentformat: "none", dtick: 1 });
-      more["yaxis" + tag] = axis(k && !stacked ? "" : narrow() ? "score" : "score: 0 worst arm, 1 best arm", { domain: down, anchor: "x" + tag, matches: k ? "y" : undefined });
-      more.annotations.push({ text: title, x: across[0], y: down[1], xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom", showarrow: false });
-      if (own.baseline[which]) {
-        const [level, low, high] = own.baseline[which], spread = { xref: "x" + tag + " domain", yref: "y" + tag, x0: 0, x1: 1 };
-        more.shapes.push({ type: "line", ...spread, y0: level, y1: level, line: { color: ink(), width: 1 } });
-        if (low !== null) more.shapes.push({ type: "rect", ...spread, y0: low, y1: high, fillcolor: ink(), opacity: 0.1, line: { width: 0 } });
-        more.annotations.push({ text: plain(meta.baseline), x: across[1], xref: "paper", y: level, yref: "y" + tag, xanchor: "right", yanchor: "bottom", showarrow: false });
-      }
-      for (const penalty of own.penalties.filter((p) => p.centered === centered && !silent.has(p.name))) {
-        const hue = dark() ? penalty.dark : penalty.color, series = penalty[which], at = penalty.chosen[which];
-        if (overlay.bands && series.l) {
-          const edge = { x: penalty.x, mode: "lines", line: { width: 0 }, hoverinfo: "skip", ...axes };
-          traces.push({ ...edge, y: series.l }, { ...edge, y: series.h, fill: "tonexty", fillcolor: faint(hue) });
-        }
-        const text = penalty.x.map((kappa, i) => `κ = ${kappa}: ${score(series.m[i])}` + (series.l ? ` [${score(series.l[i])}, ${score(series.h[i])}]` : "") +
-          (penalty.norm[i] === null ? "" : `<br>feature norm ${score(penalty.norm[i])}`));
-        traces.push({ x: penalty.x, y: series.m, mode: "lines+markers", name: plain(penalty.name), customdata: text,
-          hovertemplate: "%{customdata}<extra>" + plain(penalty.name) + "</extra>", line: { color: hue, dash: penalty.dash, width: 2 },
-          marker: { symbol: penalty.marker + (centered ? "" : "-open"), size: 8, color: hue }, ...axes });
-        traces.push({ x: [penalty.x[at]], y: [series.m[at]], mode: "markers", hoverinfo: "skip",
-          marker: { symbol: "circle-open", size: 17, color: hue, line: { width: 2 } }, ...axes });
-      }
-    });
-    draw("kappa-figure", traces, more);
+    const own = data("kappa");
+    drawGrid("kappa-figure", own[$("kappa-score").value], { looks: own.penalties, on: (key) => !silent.has(own.penalties[key].name),
+      height: 380, alike: true, hovermode: "closest", label: narrow() ? "score" : "score: 0 worst arm, 1 best arm" });
   };
 
   // ---- the features ---------------------------------------------------------------------------------------------
-  // A grid of panels: each has a title, the traces of its arms and, where they differ from the rule, its axes.
-  const drawGrid = (id, panels, height = 210) => {
-    const columns = narrow() ? 1 : Math.min(3, panels.length), rows = Math.ceil(panels.length / columns);
-    const traces = [], more = { height: 20 + height * rows, hovermode: "x", annotations: [], margin: { l: columns > 1 ? 10 : 45, r: 10, t: 10, b: 10 } };
-    panels.forEach((panel, k) => {
-      const column = k % columns, row = Math.floor(k / columns), tag = k ? String(k + 1) : "";
-      const left = (column + (columns > 1 ? 0.13 : 0.02)) / columns, right = (column + 0.98) / columns;
-      const top = 1 - (row + 0.14) / rows, bottom = 1 - (row + (panel.x?.title ? 0.8 : 0.86)) / rows;
-      traces.push(...panel.traces({ xaxis: "x" + tag, yaxis: "y" + tag }));
-      const small = { tickfont: { size: 10 }, nticks: 5, automargin: false };
-      const { title = "", ...horizontal } = panel.x ?? {};
-      more["xaxis" + tag] = { ...axis("", { domain: [left, right], anchor: "y" + tag, ...small, ...horizontal }), title: { text: title, standoff: 4, font: { size: 11 } } };
-      more["yaxis" + tag] = axis("", { domain: [bottom, top], anchor: "x" + tag, ...small, exponentformat: "power", ...panel.y });
-      more.annotations.push({ text: plain(panel.title), x: left, y: top, xref: "paper", yref: "paper", xanchor: "left", yanchor: "bottom",
-        showarrow: false, font: { size: 12 } });
-    });
-    draw(id, traces, more);
-  };
-  const ofArms = (series, traces) => (axes) => Object.entries(series).filter(([key]) => shown.has(Number(key))).flatMap(([key, values]) => traces(Number(key), values, axes));
-
   const drawFeatures = () => {
-    const own = data("features")[game], names = Object.keys(own), horizon = data("curves")[game].horizon;
-    $("features-none").hidden = names.length > 0;
-    $("features-figure").hidden = !names.length;
-    if (!names.length) return;
-    drawGrid("features-figure", names.map((name) => ({ title: meta.labels[name] + (own[name].log ? " (log)" : ""),
-      x: { range: [0, horizon * 1.02] }, y: { type: own[name].log ? "log" : "linear" },
-      traces: ofArms(own[name].arms, (at, values, axes) => lines(at, values.x ?? grid(horizon, values.m.length), values, axes)) })));
+    const own = data("features")[game];
+    $("features-none").hidden = own.length > 0;
+    $("features-figure").hidden = !own.length;
+    if (own.length) drawGrid("features-figure", own);
   };
   const drawGrowth = () => {
     const own = data("growth")[game], arms = Object.keys(own).map(Number).filter((at) => shown.has(at)), ground = dark() ? "#14171b" : "#ffffff", upright = narrow() && arms.length > 1;
@@ -306,16 +278,7 @@
     $("representation-none").hidden = own !== null;
     $("representation-body").hidden = own === null;
     if (own === null) return;
-    const steps = (at, values, axes) => lines(at, values.x, values, axes).map((trace) => ({ ...trace, line: { ...trace.line, shape: "hv" } }));
-    const lined = (at, values, axes) => lines(at, values.x, values, axes);
-    const even = (at, values, axes) => lines(at, values.x.map(String), values, axes);
-    drawGrid("representation-figure", [
-      { title: "active features of a state", x: { title: "share of features active" }, traces: ofArms(own.lines.states, steps) },
-      { title: "activity of a feature", x: { title: "share of states in which it is active" }, traces: ofArms(own.lines.features, steps) },
-      { title: "sparsity: share of |φ| ≤ ε", x: { title: "threshold ε", type: "category", nticks: 8 }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.sparsity, even) },
-      { title: "eigenvalues of the covariance (log)", x: { title: "number", type: "log", dtick: 1 }, y: { type: "log" }, traces: ofArms(own.lines.eigenvalues, lined) },
-      { title: "variance held by the first eigenvalues", x: { title: "how many", type: "log", dtick: 1 }, y: { range: [0, 1.03] }, traces: ofArms(own.lines.variance, lined) },
-    ], 250);
+    drawGrid("representation-figure", own.panels, { height: 250 });
     const heats = Object.entries(own.heat).filter(([key]) => shown.has(Number(key)));
     const columns = narrow() ? 1 : Math.min(3, heats.length || 1), rows = Math.ceil(heats.length / columns);
     const scale = [[0, dark() ? "#8cc4ff" : "#08306b"], [0.5, dark() ? "#14171b" : "#ffffff"], [1, dark() ? "#ff9a3c" : "#c75f00"]];
@@ -370,7 +333,7 @@
       box.checked = true;
       box.addEventListener("change", () => { if (box.checked) silent.delete(penalty.name); else silent.add(penalty.name); drawKappa(); });
       const hue = `light-dark(${penalty.color}, ${penalty.dark})`;
-      $("penalties").append(make("label", {}, box, swatch(penalty, hue, !penalty.centered), make("span", {}, penalty.name)));
+      $("penalties").append(make("label", {}, box, swatch(penalty, hue, penalty.open), make("span", {}, penalty.name)));
     }
   }
 

@@ -11,6 +11,7 @@ import gramian
 from gramian.core.arms import arm_styles
 from gramian.core.progress import counted
 from gramian.core.statistics import CONFIDENCE
+from gramian.core.text import bracketed, score_text
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
@@ -19,7 +20,7 @@ from gramian.report.features import FIGURES, LABELS, Dynamics, Growths, Represen
 from gramian.report.html import Section, block, class_of, definitions, pictures, table
 from gramian.report.payload import gain_sentence, payload, script_json
 from gramian.report.sections import commands, kappa_section, provenance_table, settings_table
-from gramian.report.tables import Table, count_text, interval_text, number, score_text
+from gramian.report.tables import AGGREGATES, Table, count_text, interval_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.manifest import Planned
 from gramian.study.store import Study
@@ -143,14 +144,14 @@ class Page:
             html += f'<div class="cautions" role="note"><strong>Read with care</strong><ul>{items}</ul></div>'
         if analysis.aggregates:
             rows = [
-                [arm, *(interval_text(value) for value in (a.median, a.iqm, a.mean, a.optimality_gap))]
-                for arm, a in analysis.aggregates.items()
+                [arm, *(interval_text(getattr(own, name)) for name in AGGREGATES)]
+                for arm, own in analysis.aggregates.items()
             ]
             caption = (
                 f"Human-normalised final scores ({analysis.options.human}), {counted(len(analysis.common), 'game')}, "
                 f"with {CONFIDENCE:.0%} intervals"
             )
-            html += table(["arm", "median", "IQM", "mean", "optimality gap"], rows, caption)
+            html += table(["arm", *(label for label, _ in AGGREGATES.values())], rows, caption)
         if analysis.comparisons:
             headings = [
                 "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "pairs", "pairs won",
@@ -262,14 +263,14 @@ class Page:
         body = ""
         for row in table.rows:
             best = max((score.mean for score in row.scores if not _nan(score.mean)), default=None)
-            cells = [f'<td data-value="{value}">{number(value)}</td>' for value in row.reference]
+            cells = [f'<td data-value="{value}">{score_text(value)}</td>' for value in row.reference]
             cells += [
                 f'<td data-value="{score.mean}"'
                 f"{class_of('best' if score.mean == best and len(row.scores) > 1 else '')}>"
-                f"{_two_lines(score_text(score, counted_elsewhere=bool(table.seeds)))}</td>"
+                f"{_two_lines(table.cell(score))}</td>"
                 for score in row.scores
             ]
-            cells += [f'<td class="theirs" data-value="{value}">{number(value)}</td>' for value in row.published]
+            cells += [f'<td class="theirs" data-value="{value}">{score_text(value)}</td>' for value in row.published]
             body += f'<tr><th scope="row">{escape(row.game)}</th>{"".join(cells)}</tr>'
         foot = ""
         for name, own, theirs in table.summary:
@@ -391,9 +392,8 @@ def _won(comparison: Comparison, baseline: str) -> str:
     if not comparison.pairs:
         sure = interval_text(comparison.improvement)
         return f"there are no pairs of the same seed; a run of it beats one of {baseline} with probability {sure}"
-    share, low, high = (100.0 * float(end) for end in comparison.paired_improvement)
-    ends = "" if _nan(low) else f" [{low:.0f}, {high:.0f}]"
-    return f"it wins {share:.0f} %{ends} of {counted(comparison.pairs, 'pair')} of the same game and seed"
+    share = bracketed([100.0 * float(end) for end in comparison.paired_improvement], "{:.0f}".format, " %")
+    return f"it wins {share} of {counted(comparison.pairs, 'pair')} of the same game and seed"
 
 
 def _feature_pictures(folder: Path, games: list[str]) -> str:

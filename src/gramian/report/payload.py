@@ -3,79 +3,73 @@
 import base64
 import json
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from gramian.core.arms import Style, arm_styles, kind_of
-from gramian.core.statistics import Array, Interval
-from gramian.report import reference
+from gramian.core.statistics import Array
+from gramian.core.text import bracketed
+from gramian.report import panels, reference
 from gramian.report.analysis import Analysis
-from gramian.report.features import LABELS, POINTS, Dynamics, Growths, Heat, Representation
+from gramian.report.features import LABELS, Dynamics, Growths, Heat, Representation
 from gramian.report.figures import gain_limit
-from gramian.report.sweep import Penalty, Sweep
-from gramian.report.tables import ends_text
+from gramian.report.panels import Panel
+from gramian.report.sweep import Sweep
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.figures import SPECTRUM_RANGE
 from gramian.representation.series import Line, growth_shares
 
 _SEED_STEP = 2
 """Curves of single seeds carry every second point."""
-_LOG = (
-    "feature_norm", "feature_cross", "feature_std", "td_error", "penalty", "penalty_loss", "td_loss", "grad_norm_body",
-    "grad_norm_body_td", "grad_norm_head", "grad_norm_body_penalty",
-)  # fmt: skip
-"""Metrics that span orders of magnitude."""
 
 
 def payload(
     analysis: Analysis, dynamics: Dynamics, growths: Growths, representation: Representation | None
 ) -> dict[str, Any]:
-    """What the page's script reads, by name: ``meta``, ``curves``, ``aggregate``, ``gain``, ``features``, …."""
+    """What the page's script reads, by name. Panels are those of `gramian.report.panels`, with lines by arm."""
+    arms = {arm: at for at, arm in enumerate(analysis.arms)}
     return {
         "meta": _meta(analysis),
-        "curves": [_game(analysis, at) for at in range(len(analysis.games))],
-        "aggregate": _aggregate(analysis),
+        "curves": [_game(analysis, at, panel) for at, panel in enumerate(panels.curves(analysis))],
+        "aggregate": {name: _panel(panel, arms) for name, panel in panels.aggregates(analysis).items()},
         "gain": _gain(analysis),
-        "features": [_features(analysis, dynamics, game) for game in analysis.games],
+        "features": [
+            [_panel(panel, arms) for panel in panels.features(analysis, dynamics, game, LABELS)]
+            for game in analysis.games
+        ],
         "growth": [_growth(analysis, growths, game) for game in analysis.games],
-        "representation": [_representation(analysis, representation, game) for game in analysis.games],
+        "representation": [_representation(arms, representation, game) for game in analysis.games],
         "kappa": None if analysis.sweep is None else _kappa(analysis.sweep),
     }
 
 
 def script_json(value: Any) -> str:
-    r"""JSON that may stand inside a script element: nothing in it can end the element.
-
-    Examples
-    --------
-    >>> script_json(["</script>"])
-    '["\\u003c/script\\u003e"]'
-    """
+    """JSON that may stand inside a script element: nothing in it can end the element."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-    return (
-        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    )
+    return text.translate({ord(letter): f"\\u{ord(letter):04x}" for letter in "<>\u2028\u2029"})
+
+
+def _look(name: str, style: Style) -> dict[str, str]:
+    return {
+        "name": name,
+        "color": style.color,
+        "dark": style.dark_color,
+        "dash": style.dash,
+        "marker": style.marker,
+        "pattern": style.pattern,
+    }
 
 
 def _meta(analysis: Analysis) -> dict[str, Any]:
-    styles = arm_styles(analysis.arms)
+    looks = [
+        _look(arm, style) | {"paper": reference.PAPER_LABELS.get(kind_of(arm), "")}
+        for arm, style in arm_styles(analysis.arms).items()
+    ]
     return {
-        "arms": [
-            {
-                "name": arm,
-                "color": style.color,
-                "dark": style.dark_color,
-                "dash": style.dash,
-                "marker": style.marker,
-                "pattern": style.pattern,
-                "paper": reference.PAPER_LABELS.get(kind_of(arm), ""),
-            }
-            for arm, style in styles.items()
-        ],
+        "arms": looks,
         "games": [reference.title(game) for game in analysis.games],
-        "points": len(analysis.grid(0)),
-        "labels": LABELS,
         "shown": [at for at, arm in enumerate(analysis.arms) if arm in set(analysis.shown())],
         "baseline": analysis.options.baseline,
         "axis": analysis.axis_words,
@@ -83,7 +77,37 @@ def _meta(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _game(analysis: Analysis, at: int) -> dict[str, Any]:
+def _panel(panel: Panel, keys: Mapping[str, int]) -> dict[str, Any]:
+    """A panel for the script; ``keys`` are what it knows the lines by."""
+    lines = {keys[name]: line for name, line in panel.lines.items() if name in keys}
+    # a band that reaches 0 has no end on a logarithmic axis
+    lowest = min((np.nanmin(line.mean, initial=np.inf) for line in lines.values()), default=0.0)
+    floor = lowest / 10 if panel.up == "log" and not panel.steps else -np.inf
+    return {
+        "title": panel.title + (" (log)" if panel.up == "log" else ""),
+        "x": panel.x,
+        "end": _short(panel.end),
+        "across": panel.across,
+        "up": panel.up,
+        "top": panel.top,
+        "steps": panel.steps,
+        "lines": {at: _line(line, panel.end, floor) for at, line in sorted(lines.items())},
+        "rings": {keys[name]: at for name, at in panel.rings.items()},
+        "level": None if panel.level is None else _numbers(np.array([float(end) for end in panel.level])),
+    }
+
+
+def _line(line: Line, end: float, floor: float = -np.inf) -> dict[str, Any]:
+    """Mean and ends of a line; its places go without saying where they divide the axis evenly."""
+    found = {"m": _numbers(line.mean)}
+    if np.isfinite(line.low).any():
+        found |= {"l": _numbers(np.maximum(line.low, floor)), "h": _numbers(line.high)}
+    even = end * np.arange(1, len(line.x) + 1) / max(1, len(line.x))
+    return found if end and np.allclose(line.x, even) else found | {"x": _numbers(line.x)}
+
+
+def _game(analysis: Analysis, at: int, panel: Panel) -> dict[str, Any]:
+    """The learning curves of a game, with every seed and with what its table says."""
     game = analysis.games[at]
     arms: dict[int, Any] = {}
     for position, arm in enumerate(analysis.arms):
@@ -92,64 +116,45 @@ def _game(analysis: Analysis, at: int) -> dict[str, Any]:
         if not len(begun):
             continue
         comparison = analysis.comparisons.get(arm)
-        finals = analysis.final[arm][:, at]
-        finished = finals[np.isfinite(finals)]
-        arms[position] = _series(Interval(*(end[:, at] for end in analysis.curve_intervals[arm]))) | {
+        finished = int(np.isfinite(analysis.final[arm][:, at]).sum())
+        final = [end[at] for end in analysis.final_intervals[arm]]
+        arms[position] = _line(panel.lines[arm], panel.end) | {
             "seeds": [[analysis.seeds[seed], _numbers(seeds[seed, _SEED_STEP - 1 :: _SEED_STEP])] for seed in begun],
-            "final": _in_points(analysis.final_intervals[arm], at) if len(finished) else "not finished",
-            "runs": f"{len(finished)} of {len(begun)}",
-            "gain": "" if comparison is None else _percent(comparison.gain, at),
-            "difference": "" if comparison is None else _in_points(comparison.difference, at),
+            "cells": [
+                bracketed(final) if finished else "not finished",
+                f"{finished} of {len(begun)}",
+                "" if comparison is None else _percent([end[at] for end in comparison.gain]),
+                "" if comparison is None else bracketed([end[at] for end in comparison.difference]),
+            ],
         }
     found: dict[str, Any] = {"horizon": float(analysis.horizon[at]), "arms": arms}
-    row = reference.atari(game)
-    if row is not None:
-        kinds = {position: kind_of(arm) for position, arm in enumerate(analysis.arms)}
-        found["paper"] = {
-            position: float(row[reference.PAPER_ARMS[kind]])
-            for position, kind in kinds.items()
-            if kind in reference.PAPER_ARMS and position in arms
-        }
-    curve = reference.dopamine_curve(game)
-    if curve is not None:
+    if (row := reference.atari(game)) is not None:
+        columns = {position: reference.PAPER_ARMS.get(kind_of(analysis.arms[position])) for position in arms}
+        found["paper"] = {position: float(row[column]) for position, column in columns.items() if column}
+    if (curve := reference.dopamine_curve(game)) is not None:
         shown = curve.frames <= analysis.horizon[at]
         returns = curve.returns[:, shown]
         if returns.size:
-            found["dopamine"] = {
-                "x": _numbers(curve.frames[shown]),
-                "m": _numbers(returns.mean(0)),
-                "l": _numbers(returns.min(0)),
-                "h": _numbers(returns.max(0)),
-            }
+            ends = {"x": curve.frames[shown], "m": returns.mean(0), "l": returns.min(0), "h": returns.max(0)}
+            found["dopamine"] = {name: _numbers(values) for name, values in ends.items()}
     return found
 
 
-def _aggregate(analysis: Analysis) -> dict[str, Any]:
-    by_arm = {analysis.arms.index(arm): aggregate for arm, aggregate in analysis.aggregates.items()}
-    points = len(analysis.grid(0))
-    return {
-        "share": _numbers(100.0 * np.arange(1, points + 1) / points),
-        "thresholds": _numbers(analysis.thresholds),
-        "median": {at: _series(aggregate.median_curve) for at, aggregate in by_arm.items()},
-        "iqm": {at: _series(aggregate.iqm_curve) for at, aggregate in by_arm.items()},
-        "profile": {at: _series(aggregate.profile) for at, aggregate in by_arm.items()},
-    }
+def _percent(share: list[float]) -> str:
+    estimate, *ends = (100.0 * end for end in share)
+    return bracketed([estimate, *ends], "{:+.1f}".format, " %")
 
 
 def _gain(analysis: Analysis) -> dict[int, Any]:
-    found = {}
-    for arm, comparison in analysis.comparisons.items():
-        estimate, low, high = comparison.gain
-        if not np.isfinite(estimate).any():
-            continue
-        found[analysis.arms.index(arm)] = {
-            "e": _numbers(estimate),
-            "l": _numbers(low),
-            "h": _numbers(high),
+    return {
+        analysis.arms.index(arm): {
+            **{name: _numbers(end) for name, end in zip("elh", comparison.gain, strict=True)},
             "limit": gain_limit([comparison.gain]),
             "text": gain_sentence(analysis, arm),
         }
-    return found
+        for arm, comparison in analysis.comparisons.items()
+        if np.isfinite(comparison.gain.estimate).any()
+    }
 
 
 def gain_sentence(analysis: Analysis, arm: str) -> str:
@@ -167,117 +172,57 @@ def gain_sentence(analysis: Analysis, arm: str) -> str:
     return text + "."
 
 
-def _features(analysis: Analysis, dynamics: Dynamics, game: str) -> dict[str, Any]:
+def _growth(analysis: Analysis, growths: Growths, game: str) -> dict[int, Any]:
+    """For each arm the growths of log‖g‖, log‖φ‖ and log|δ| with their intervals, and the shares of the last two."""
     found = {}
-    for metric, by_arm in dynamics.get(game, {}).items():
-        positive = all((series.mean > 0).all() for series in by_arm.values())
-        # a band that reaches 0 has no end on a logarithmic axis
-        floor = min(series.mean.min() for series in by_arm.values()) / 10 if metric in _LOG and positive else None
-        found[metric] = {
-            "log": metric in _LOG and positive,
-            "arms": {at: _metric(by_arm[arm], floor) for at, arm in enumerate(analysis.arms) if arm in by_arm},
-        }
+    for at, arm in enumerate(analysis.arms):
+        own = growths.get(game, {}).get(arm)
+        if own is not None and math.isfinite(own[GROWTH[0]].value):
+            ends = np.array([(own[name].value, own[name].low, own[name].high) for name in GROWTH[:3]]).T
+            found[at] = {name: _numbers(end) for name, end in zip("mlh", ends, strict=True)}
+            found[at]["s"] = _numbers(np.array(growth_shares(own)))
     return found
 
 
-def _growth(analysis: Analysis, growths: Growths, game: str) -> dict[int, Any]:
-    """For each arm the growths of log‖g‖, log‖φ‖ and log|δ| with their intervals, and the shares of the last two."""
-    names = GROWTH[:3]
-    by_arm = growths.get(game, {})
-    return {
-        at: {
-            "m": _numbers(np.array([by_arm[arm][name].value for name in names])),
-            "l": _numbers(np.array([by_arm[arm][name].low for name in names])),
-            "h": _numbers(np.array([by_arm[arm][name].high for name in names])),
-            "s": _numbers(np.array(growth_shares(by_arm[arm]))),
-        }
-        for at, arm in enumerate(analysis.arms)
-        if arm in by_arm and math.isfinite(by_arm[arm][names[0]].value)
-    }
-
-
-def _representation(analysis: Analysis, found: Representation | None, game: str) -> dict[str, Any] | None:
+def _representation(arms: Mapping[str, int], found: Representation | None, game: str) -> dict[str, Any] | None:
     if found is None or game not in found.arms:
         return None
-    at = {arm: analysis.arms.index(arm) for arm in found.arms[game]}
+    lines = dict(found.lines[game])
+    lines["eigenvalues"] = {arm: _positive(line) for arm, line in lines["eigenvalues"].items()}
     return {
-        "lines": {
-            name: {at[arm]: _banded(line, name == "eigenvalues") for arm, line in by_arm.items()}
-            for name, by_arm in found.lines[game].items()
-        },
-        "heat": {at[arm]: _heat(heat) for arm, heat in found.heats[game].items()},
+        "panels": [_panel(panel, arms) for panel in panels.representation(lines)],
+        "heat": {arms[arm]: _heat(heat) for arm, heat in found.heats[game].items()},
         "measures": list(found.measures[game].items()),
-        "arms": list(at.values()),
+        "arms": [arms[arm] for arm in found.arms[game]],
     }
 
 
-def _banded(line: Line, logarithmic: bool) -> dict[str, Any]:
-    mean = line.mean
-    if logarithmic:  # what lies far below the largest is rounding, and zero has no place on the axis
-        mean = np.where(mean > np.nanmax(mean, initial=0.0) / SPECTRUM_RANGE, mean, np.nan)
-    low = np.maximum(line.low, line.mean / 10) if logarithmic else line.low
-    return _series(Interval(mean, low, line.high)) | {"x": _numbers(line.x)}
+def _positive(line: Line) -> Line:
+    """A spectrum for a logarithmic axis: what lies far below the largest is rounding, and zero has no place on it."""
+    largest = np.nanmax(line.mean, initial=0.0)
+    mean = np.where(line.mean > largest / SPECTRUM_RANGE, line.mean, np.nan)
+    return line._replace(mean=mean, low=np.maximum(line.low, line.mean / 10))
 
 
 def _heat(heat: Heat) -> dict[str, Any]:
     """Cells as signed bytes, hundredths of a correlation, in base64."""
     cells = np.round(100 * np.nan_to_num(heat.cells)).astype(np.int8)
-    return {
-        "seed": heat.seed,
-        "side": len(cells),
-        "cells": base64.b64encode(cells.tobytes()).decode(),
-        "varying": heat.varying,
-        "features": heat.features,
-    }
+    shown = {"seed": heat.seed, "varying": heat.varying, "features": heat.features}
+    return shown | {"side": len(cells), "cells": base64.b64encode(cells.tobytes()).decode()}
 
 
 def _kappa(sweep: Sweep) -> dict[str, Any]:
     styles = arm_styles(list(dict.fromkeys(kind_of(penalty.name) for penalty in sweep.penalties)))
+    keys = {penalty.name: at for at, penalty in enumerate(sweep.penalties)}
     return {
-        "penalties": [_penalty(penalty, styles[kind_of(penalty.name)]) for penalty in sweep.penalties],
-        "baseline": {
-            name: None if score is None else _numbers(np.array([float(end) for end in score]))
-            for name, score in (("final", sweep.baseline), ("auc", sweep.baseline_auc))
-        },
+        "penalties": [
+            _look(penalty.name, styles[kind_of(penalty.name)])
+            | {"open": not penalty.centered, "norm": _numbers(np.array([one.norm for one in penalty.settings]))}
+            for penalty in sweep.penalties
+        ],
+        "final": [_panel(panel, keys) for panel in panels.kappas(sweep)],
+        "auc": [_panel(panel, keys) for panel in panels.kappas(sweep, "auc")],
     }
-
-
-def _penalty(penalty: Penalty, style: Style) -> dict[str, Any]:
-    def series(name: str) -> dict[str, Any]:
-        return _series(
-            Interval(*(np.array([float(getattr(s, name)[end]) for s in penalty.settings]) for end in range(3)))
-        )
-
-    return {
-        "name": penalty.name,
-        "centered": penalty.centered,
-        "color": style.color,
-        "dark": style.dark_color,
-        "dash": style.dash,
-        "marker": style.marker,
-        "x": _numbers(np.array([setting.kappa for setting in penalty.settings])),
-        "final": series("score"),
-        "auc": series("auc"),
-        "norm": _numbers(np.array([setting.norm for setting in penalty.settings])),
-        "chosen": {
-            "final": penalty.settings.index(penalty.chosen),
-            "auc": penalty.settings.index(penalty.chosen_by_auc),
-        },
-    }
-
-
-def _metric(series: Line, floor: float | None) -> dict[str, Any]:
-    """A metric's points; where there are as many as there can be, their frames go without saying."""
-    low = series.low if floor is None else np.maximum(series.low, floor)
-    found = _series(Interval(series.mean, low, series.high))
-    return found if len(series.x) == POINTS else found | {"x": _numbers(series.x)}
-
-
-def _series(interval: Interval) -> dict[str, Any]:
-    found = {"m": _numbers(interval.estimate)}
-    if np.isfinite(interval.low).any():
-        found |= {"l": _numbers(interval.low), "h": _numbers(interval.high)}
-    return found
 
 
 def _numbers(values: Array) -> list[float | int | None]:
@@ -288,15 +233,3 @@ def _numbers(values: Array) -> list[float | int | None]:
 def _short(value: float) -> float | int:
     rounded = float(f"{value:.4g}")
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
-
-
-def _percent(interval: Interval, at: int) -> str:
-    estimate, low, high = (100.0 * float(end[at]) for end in interval)
-    if not math.isfinite(estimate):
-        return "–"
-    text = f"{estimate:+.1f} %"
-    return text if not math.isfinite(low) else f"{text} [{low:+.1f}, {high:+.1f}]"
-
-
-def _in_points(interval: Interval, at: int) -> str:
-    return ends_text(*(float(end[at]) for end in interval))

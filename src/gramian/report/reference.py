@@ -39,24 +39,12 @@ class Curve:
 
 
 def atari(game: str) -> dict[str, float | str] | None:
-    """The row of ``atari49.csv`` of a game; None where it has none.
-
-    Examples
-    --------
-    >>> atari("pong")["paper_gram"], atari("minatar/breakout")
-    (6.2, None)
-    """
+    """The row of ``atari49.csv`` of a game; None where it has none."""
     return _atari().get(key(game))
 
 
 def random_and_human(game: str, table: HumanTable) -> tuple[float, float] | None:
-    """Scores of random play and of a human; None where the table lacks the game.
-
-    Examples
-    --------
-    >>> random_and_human("Pong", "atari-57"), random_and_human("Pong", "nature")
-    ((-20.7, 14.6), (-20.7, 9.3))
-    """
+    """Scores of random play and of a human; None where the table lacks the game."""
     row = atari(game)
     if row is None:
         return None
@@ -65,25 +53,13 @@ def random_and_human(game: str, table: HumanTable) -> tuple[float, float] | None
 
 
 def dopamine_curve(game: str) -> Curve | None:
-    """Dopamine's public training curve of DQN (Adam, mean squared error); None where there is none.
-
-    Examples
-    --------
-    >>> dopamine_curve("alien").returns.shape
-    (5, 20)
-    """
+    """Dopamine's public training curve of DQN (Adam, mean squared error); None where there is none."""
     return _dopamine().get(key(game))
 
 
 @cache
 def paper_table() -> pl.DataFrame:
-    """``atari49.csv``, whose columns the README beside it explains.
-
-    Examples
-    --------
-    >>> paper_table().height
-    49
-    """
+    """``atari49.csv``, whose columns the README beside it explains."""
     return pl.read_csv((_DATA / "atari49.csv").read_bytes())
 
 
@@ -93,14 +69,7 @@ def _atari() -> dict[str, dict[str, float | str]]:
 
 
 def curves(table: pl.DataFrame) -> dict[str, Curve]:
-    """Curves by the `key` of their game, from columns ``game``, ``million_frames``, ``run1``, ``run2`` and so on.
-
-    Examples
-    --------
-    >>> table = pl.DataFrame({"game": ["Pong", "Pong"], "million_frames": [2, 1], "run1": [-18.0, -20.0]})
-    >>> curves(table)["pong"].returns
-    array([[-20., -18.]])
-    """
+    """Curves by the `key` of their game, from columns ``game``, ``million_frames``, ``run1``, ``run2`` and so on."""
     found = {}
     for (game,), rows in table.group_by("game", maintain_order=True):
         returns = rows.sort("million_frames").select(pl.col(r"^run\d+$")).to_numpy().T

@@ -17,13 +17,7 @@ FINISHED = ("done", "diverged")
 
 
 def frame_grid(horizon: float) -> Array:
-    """Frames of the points of a learning curve ``[K]``.
-
-    Examples
-    --------
-    >>> frame_grid(1000.0)[[0, -1]].tolist()
-    [5.0, 1000.0]
-    """
+    """Frames of the points of a learning curve ``[K]``."""
     return np.asarray(horizon * np.arange(1, POINTS + 1) / POINTS)
 
 

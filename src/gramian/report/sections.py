@@ -13,6 +13,7 @@ import numpy as np
 from gramian.core.arms import kind_of
 from gramian.core.progress import counted
 from gramian.core.statistics import CONFIDENCE, Interval
+from gramian.core.text import bracketed, score_text
 from gramian.report import reference
 from gramian.report.analysis import Analysis
 from gramian.report.differences import (
@@ -27,7 +28,7 @@ from gramian.report.differences import (
 from gramian.report.figures import CONTROL_FIGURE, EQUAL_FIGURE
 from gramian.report.html import block, pictures, table
 from gramian.report.sweep import Matched, Penalty
-from gramian.report.tables import interval_text, number
+from gramian.report.tables import interval_text
 from gramian.study.manifest import Planned
 from gramian.study.store import Study
 
@@ -100,13 +101,7 @@ def difference_rows(analysis: Analysis, found: Differences, together: Mapping[st
 
 
 def mixture_words(place: Between | None) -> str:
-    """What a control at some norm is made of.
-
-    Examples
-    --------
-    >>> mixture_words(Between("norm", "dqn", 0.08)), mixture_words(Between("norm", "norm", 0.0)), mixture_words(None)
-    ('0.92 norm, 0.08 dqn', 'norm', '–')
-    """
+    """What a control at some norm is made of."""
     if place is None:
         return "–"
     if (share := round(place.share, 2)) in (0, 1):
@@ -114,22 +109,14 @@ def mixture_words(place: Between | None) -> str:
     return f"{1 - place.share:.2f} {place.smaller}, {place.share:.2f} {place.larger}"
 
 
+def signed(value: float) -> str:
+    """A difference of scores with its sign."""
+    return f"+{score_text(value)}" if value > 0 else score_text(value)
+
+
 def interval_words(interval: Interval) -> str:
-    """A difference with its interval, where it has one; – where there is none.
-
-    Examples
-    --------
-    >>> interval_words(Interval(np.array(1.5), np.array(-0.5), np.array(3.5)))
-    '+1.50 [-0.50, +3.50]'
-    """
-    estimate, low, high = (float(end) for end in interval)
-    if math.isnan(estimate):
-        return "–"
-    return _signed(estimate) if math.isnan(low) else f"{_signed(estimate)} [{_signed(low)}, {_signed(high)}]"
-
-
-def _signed(value: float) -> str:
-    return f"+{number(value)}" if value > 0 else number(value)
+    """A difference with its interval, where it has one."""
+    return bracketed(interval, signed)
 
 
 # ---- the choice of κ -------------------------------------------------------------------------------------------------
@@ -202,14 +189,6 @@ def settings_table(study: Study) -> list[tuple[str, str]]:
     """Every setting with its value, or its values and the number of runs of each where runs differ.
 
     Settings of emulators that no run of the study uses are left out.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> runs = pl.DataFrame({"run": ["a", "b"], "game": ["pong", "pong"]})
-    >>> settings = {"a": {"gamma": 0.99, "n_step": 1}, "b": {"gamma": 0.99, "n_step": 3}}
-    >>> settings_table(Study(runs, pl.DataFrame(), pl.DataFrame(), settings))
-    [('gamma', '0.99'), ('n_step', '1 (1 run), 3 (1 run)')]
     """
     kinds = {_kind(game) for game in study.runs["game"].to_list()}
     counts: dict[str, Counter[str]] = {}
@@ -250,16 +229,7 @@ def provenance_table(study: Study) -> list[tuple[str, str]]:
 
 
 def commands(study: Study) -> list[tuple[str, int]]:
-    """Every command that worked on the study, as it can be typed again, and on how many runs; most runs first.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> own = [{"command": ["__main__.py", "study", "run", "my study.toml"]}]
-    >>> empty = pl.DataFrame()
-    >>> commands(Study(empty, empty, empty, provenance={"a": own, "b": own * 2}))
-    [("gramian study run 'my study.toml'", 2)]
-    """
+    """Every command that worked on the study, as it can be typed again, and on how many runs; most runs first."""
     counts: Counter[str] = Counter()
     for records in study.provenance.values():
         own = records if isinstance(records, list) else []

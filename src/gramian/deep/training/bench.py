@@ -57,14 +57,6 @@ def measure(
     The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The processes
     that play Atari spin-wait for ``patience_s``, by default as in training. The environments alone come last, so that
     the time to the first update is that of ``gramian train``.
-
-    Examples
-    --------
-    >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.training.config import load_preset, population
-    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0]))
-    >>> measure(config, 0.1, device=torch.device("cpu")).agent_steps_per_second > 0
-    True
     """
     settings = replace(
         config.settings,
