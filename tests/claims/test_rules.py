@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from gramian.claims import Number, Tables, claims
+from gramian.claims import Number, Tables
 from gramian.claims.rules import HARDEST_FIRST, VERDICTS, Rule, effect, equivalent, within
-from gramian.claims.tables import Quantity
+from gramian.claims.tables import Quantity, count, shown
+from tests.claims.made import PARTS
 
 TABLES = Tables(Path())
-RULES = [part.rule for claim in claims() for part in claim.parts if isinstance(part.rule, Rule)]
+RULES = [part.rule for part in PARTS if isinstance(part.rule, Rule)]
 
 
 def interval(low, high):
@@ -40,9 +41,7 @@ def test_an_effect_is_undecided_where_its_interval_lies_only_in_part_on_the_pape
 
 def test_an_undecided_effect_is_not_confounded_whatever_the_control_has():
     for low, high in ((-3, -1), (-1, 3), (1, 3)):
-        rule = effect(
-            "gain", interval(-1, 3), "rises", beyond_label="gain less the control", beyond=interval(low, high)
-        )
+        rule = effect("gain", interval(-1, 3), "rises", beyond=("gain less the control", interval(low, high)))
         assert rule.judge(TABLES).verdict == "undecided"
         assert len(rule.judge(TABLES).numbers) == 2
 
@@ -89,3 +88,15 @@ def test_every_level_but_three_names_its_contrary_and_not_one_that_meets_it():
     }
     with pytest.raises(ValueError, match=r"the contrary 0\.9 of 'share' lies within the claim"):
         within("share", interval(0, 1), least=0.8, null=0.9)
+
+
+def test_the_interval_of_a_difference_is_made_of_both_ends():
+    assert str(Number(5.0, 2.0, 8.0) - Number(1.0, -3.0, 5.0)) == "4 [−1, 9]"
+
+
+def test_numbers_and_counts_are_written_as_people_read_them():
+    numbers = {-4513.29: "−4,513", 0.0011608: "0.00116", 99.96: "100", 1e-15: "1e-15", 0.0: "0"}
+    assert {number: shown(number) for number in numbers} == numbers
+    assert [count(1, "processes"), count(1, "games"), count(1200, "agent steps")] == [
+        "1 process", "1 game", "1,200 agent steps",
+    ]  # fmt: skip

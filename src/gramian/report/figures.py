@@ -206,7 +206,7 @@ def _grid(
     height = panel[1] * rows + 0.45 + top
     figure = Figure(figsize=(width, height))  # a layout engine would take a minute for 49 panels
     found = _panels(figure, len(panels), columns, sharey=sharey)
-    figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - top / height, wspace=0.3, hspace=0.45)
+    figure.subplots_adjust(0.75 / width, 0.45 / height, 1 - 0.15 / width, 1 - top / height, wspace=0.3, hspace=0.4)
     for axes, own in zip(found, panels, strict=True):
         _draw(axes, own, styles)
         axes.set_title(own.title, fontsize=8)
