@@ -1,6 +1,5 @@
 """``gramian claims`` with tables on the disk."""
 
-
 import pytest
 
 from gramian.cli import main

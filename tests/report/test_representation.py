@@ -35,7 +35,10 @@ def test_figures_of_the_analysis_lie_beside_those_of_the_study(analyzed_report):
 
 def test_the_page_has_histograms_sparsity_spectrum_correlations_and_measures(analyzed_report):
     alien, pong, seaquest = data((analyzed_report / "index.html").read_text(), "representation")
-    assert set(pong["lines"]) == {"states", "features", "sparsity", "eigenvalues", "variance"}
+    assert [panel["title"].split(":")[0].split(" (")[0] for panel in pong["panels"]] == [
+        "active features of a state", "activity of a feature", "sparsity", "eigenvalues of the covariance",
+        "variance held by the first eigenvalues",
+    ]  # fmt: skip
     assert set(pong["heat"]) == {"0", "1", "2"}
     assert dict(pong["measures"])["effective_rank"] == ["0.5 ± 0"] * 3
     assert alien is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 from gramian.claims.rules import Claim, Part, Rule, Statements, effect, equivalent, within
 from gramian.claims.seeds import feature, scores
-from gramian.claims.tables import Quantity, column, distinct, exponent, largest, over_rows, paper
+from gramian.claims.tables import Quantity, Where, column, distinct, exponent, largest, over_rows, paper
 
 Numbers = Mapping[str, Quantity]
 """Quantities by label."""
@@ -45,7 +45,7 @@ MATCHED, SHRUNK = "what remains at matched step size", "beyond the norm penalty"
 
 def _of_regression(name: str, arm: str, rho: float, *, times: float = 1.0, least: str = "") -> Quantity:
     """A mean of the regression's summary, with its standard error."""
-    where = {"arm": arm, "rho": rho}
+    where: Where = {"arm": arm, "rho": rho}
     return column(SUMMARY, f"{name}_mean", where, error=f"{name}_se", times=times, least=least)
 
 
@@ -146,7 +146,7 @@ def mountain_car_sensitivity() -> Claim:
     arm = "A, single-sample"
 
     def share(name: str, arm: str = arm) -> Quantity:
-        where = {"copies": 1, "arm": arm}
+        where: Where = {"copies": 1, "arm": arm}
         return column(CAR_SUMMARY, name, where, low=f"{name}_low", high=f"{name}_high", least="steps")
 
     control = "share with the term less that of the control that only shrinks"

@@ -165,7 +165,8 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
         else:
             found = statistics.bootstrap_pair(function, first, second, np.random.default_rng(0), paired=paired)
             notes = ["" if paired else UNPAIRED, ALWAYS if found.low == found.estimate == found.high else ""]
-        return Number(*map(float, found), note="; ".join(filter(None, notes)))
+        estimate, low, high = map(float, found)
+        return Number(estimate, low, high, "; ".join(filter(None, notes)))
 
     def sample(tables: Tables) -> Sample:
         """Runs that have the score."""

@@ -113,8 +113,8 @@ def learning_curves(analysis: Analysis) -> Figure:
 
     def publish(axes: Axes, at: int, drawn: Mapping[str, Style]) -> None:
         game, end = analysis.games[at], float(analysis.horizon[at])
-        row = reference.atari(game)
-        for arm in drawn if row is not None and as_long[at] else ():
+        row = reference.atari(game) or {}
+        for arm in drawn if as_long[at] else ():
             if column := reference.PAPER_ARMS.get(kind_of(arm)):
                 axes.plot(end * 1.04, float(row[column]), styles[arm].symbol, color=styles[arm].color, markersize=4,
                           markerfacecolor="none", clip_on=False)  # fmt: skip
