@@ -77,7 +77,7 @@ def test_all_runs_together_have_the_values_and_gradients_of_one_after_the_other(
         own = {name: tensor[runs].requires_grad_() for name, tensor in parameters.items()}
         output = forward(spec, own, observations[runs])
         loss = output.values.square().sum() + output.features.sum()
-        return [*output, *torch.autograd.grad(loss, list(own.values()))]
+        return [output.values, output.features, *torch.autograd.grad(loss, list(own.values()))]
 
     alone = [differentiated(slice(run, run + 1)) for run in range(2)]
     for together, *parts in zip(differentiated(slice(None)), *alone, strict=True):

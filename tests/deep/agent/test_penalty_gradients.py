@@ -23,7 +23,7 @@ def autograd(arms, features, next_features):
 
 def closed(arms, features, next_features):
     here, there = features.clone().requires_grad_(), next_features.clone().requires_grad_()
-    penalties, sums = arms.stand_ins(here, lambda group: group.select(there))
+    penalties, sums = arms.surrogates(here, lambda group: group.select(there))
     gradient, next_gradient = torch.autograd.grad((arms.kappas * sums).sum(), [here, there], materialize_grads=True)
     return arms.kappas * penalties, gradient, next_gradient
 
@@ -53,7 +53,7 @@ def test_a_closed_form_is_the_gradient_of_the_plain_penalty(kind, samples, featu
     torch.testing.assert_close(value, expected_value, rtol=1e-12, atol=1e-13 * scale * float(x.norm()))
 
 
-def test_stand_ins_of_a_mixed_population_have_the_gradients_of_the_penalties():
+def test_surrogates_of_a_mixed_population_have_the_gradients_of_the_penalties():
     arms = Arms([*EVERY_ARM, Arm("gram", 0.0)], dtype=torch.float64)
     here, there = (draw((len(EVERY_ARM) + 1, 6, 4), seed, 0.3).relu() for seed in (0, 1))
     for ours, theirs in zip(closed(arms, here, there), autograd(arms, here, there), strict=True):
@@ -62,7 +62,7 @@ def test_stand_ins_of_a_mixed_population_have_the_gradients_of_the_penalties():
 
 def test_with_kappa_zero_nothing_is_added():
     infinite = torch.full((2, 6, 4), torch.inf)
-    penalties, sums = Arms([Arm("gram", 0.0), Arm("gram", 1.0)]).stand_ins(infinite)
+    penalties, sums = Arms([Arm("gram", 0.0), Arm("gram", 1.0)]).surrogates(infinite)
     assert (penalties[0], sums[0]) == (0, 0)
     assert penalties[1].isnan()
 

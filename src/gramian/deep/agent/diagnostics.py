@@ -6,8 +6,8 @@ Features are raw (uncentred) whatever the arm.
 | --- | --- |
 | ``loss``, ``td_loss``, ``penalty_loss`` | J, its TD part, and κ · penalty |
 | ``penalty`` | the arm's penalty without κ; 0 where κ = 0 |
-| ``td_error`` | mean_n abs(Q(s_n, a_n) - y_n) |
-| ``q`` | mean_n Q(s_n, a_n) |
+| ``td_error`` | mean_n abs(Q(s_n, a_n) - y_n), y_n the mean of the target where it is a distribution |
+| ``q`` | mean_n Q(s_n, a_n), the mean of a distribution |
 | ``feature_norm`` | mean_n ‖φ_n‖ |
 | ``feature_cross`` | mean over n ≠ m of (φ_n·φ_m)²; NaN for n = 1 |
 | ``feature_std`` | Σ_i of the standard deviation of φ_i over the batch, √(mean_n (φ_ni - mean φ_i)²) |
@@ -23,20 +23,22 @@ import torch
 from torch import Tensor
 
 from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.heads import expected
 from gramian.deep.agent.layout import Layout
 from gramian.deep.agent.losses import Objective
+from gramian.deep.agent.state import State
 from gramian.penalties import gram_terms
 
 
-def diagnose(objective: Objective, layout: Layout, online: Tensor, target: Tensor, batch: Batch) -> dict[str, Tensor]:
+def diagnose(objective: Objective, layout: Layout, state: State, batch: Batch) -> dict[str, Tensor]:
     """Compute the quantities of this module's table.
 
     Parameters
     ----------
     objective, layout
         The loss and the layout of the parameters.
-    online, target
-        Parameters ``[P, N]``; not changed.
+    state
+        What the runs have learned; not changed.
     batch
         Transitions of each run.
 
@@ -54,14 +56,15 @@ def diagnose(objective: Objective, layout: Layout, online: Tensor, target: Tenso
     >>> learner = Learner(spec, LearnerConfig(), seeds=[0], arms=[Arm("gram", 0.1)])
     >>> states = torch.randn(1, 32, 4)
     >>> batch = Batch(states, torch.zeros(1, 32, dtype=torch.int64), torch.ones(1, 32), torch.zeros(1, 32), states)
-    >>> numbers = diagnose(learner.objective, learner.layout, learner.state.online, learner.state.target, batch)
+    >>> numbers = diagnose(learner.objective, learner.layout, learner.state, batch)
     >>> numbers["grad_norm_head_penalty"]
     tensor([0.])
     """
-    targets = objective.targets(layout.views(online), layout.views(target), batch)
+    counter = state.updates.unsqueeze(1)
+    targets = objective.targets(layout.views(state.online), layout.views(state.target), batch, counter)
     with torch.enable_grad():
-        leaves = {name: view.detach().requires_grad_() for name, view in layout.views(online).items()}
-        seen = objective.evaluate(leaves, targets, batch)
+        leaves = {name: view.detach().requires_grad_() for name, view in layout.views(state.online).items()}
+        seen = objective.evaluate(leaves, targets, batch, counter)
         td, penalty = (
             _gradient(layout, leaves, seen.losses.components[name], keep_graph=name == "td")
             for name in ("td", "penalty")
@@ -73,7 +76,7 @@ def diagnose(objective: Objective, layout: Layout, online: Tensor, target: Tenso
         "td_loss": seen.losses.components["td"],
         "penalty_loss": seen.losses.components["penalty"],
         "penalty": seen.penalties,
-        "td_error": (seen.values - targets).abs().mean(1),
+        "td_error": (seen.values - expected(objective.model.spec.head, targets)).abs().mean(1),
         "q": seen.values.mean(1),
         "feature_norm": features.norm(dim=2).mean(1),
         # gram_terms divides the sum over the pairs by n²

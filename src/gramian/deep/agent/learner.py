@@ -1,4 +1,4 @@
-"""The learner: P runs of DQN, each with its own arm, learning rate and seed, updated together."""
+"""The learner: P runs of one agent, each with its own arm, learning rate and seed, updated together."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,11 @@ from gramian.core.errors import UserError, unknown
 from gramian.deep.agent.arms import Arm, Arms
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.diagnostics import diagnose
+from gramian.deep.agent.heads import TDLoss
 from gramian.deep.agent.layout import Layout
-from gramian.deep.agent.losses import Losses, Objective, TDLoss
-from gramian.deep.agent.networks import NetworkSpec, forward, init
+from gramian.deep.agent.losses import Losses, Objective
+from gramian.deep.agent.model import Model, Pass
+from gramian.deep.agent.networks import NetworkSpec, init
 from gramian.deep.agent.optimiser import Adam
 from gramian.deep.agent.state import State
 from gramian.deep.agent.streams import Stream, torch_bits, torch_integers, torch_uniform
@@ -31,7 +33,7 @@ class LearnerConfig:
     adam_betas, adam_epsilon
         Adam's other constants.
     loss
-        TD loss, ``huber`` or ``squared``.
+        TD loss of a scalar head, ``huber`` or ``squared``.
     double_q
         Double Q-learning targets.
     weight_decay
@@ -98,8 +100,9 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
     >>> learner.state.diverged_at
     tensor([-1,  1])
     """
-    targets = objective.targets(layout.views(state.online), layout.views(state.target), batch)
-    gradients, losses = objective.gradients(layout, state.online, targets, batch)
+    counter = state.updates.unsqueeze(1)
+    targets = objective.targets(layout.views(state.online), layout.views(state.target), batch, counter)
+    gradients, losses = objective.gradients(layout, state.online, targets, batch, counter)
     with torch.no_grad():
         norms = torch.linalg.vector_norm(gradients, dim=1)
         # The penalty's value is not read, so that a compiler can leave it out: its gradient overflows first.
@@ -175,13 +178,10 @@ class Learner:
         counts = torch.tensor([spec.actions] * population if action_counts is None else list(action_counts))
         all_legal = bool((counts == spec.actions).all())
         legal = None if all_legal else torch.arange(spec.actions) < counts.view(-1, 1, 1)
-        self.objective = Objective(
-            spec,
-            Arms(arms, device=device, dtype=dtype),
-            None if legal is None else legal.to(device),
-            config.loss,
-            config.double_q,
-        )
+        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device)
+        """Of the runs, int64 ``[P]``."""
+        model = Model.of(spec, self.seeds, None if legal is None else legal.to(device))
+        self.objective = Objective(model, Arms(arms, device=device, dtype=dtype), config.loss, config.double_q)
         self.adam = Adam(
             torch.tensor(rates, dtype=torch.float64, device=device),
             config.adam_betas,
@@ -207,8 +207,6 @@ class Learner:
             (self.objective.select(runs), self.adam.select(runs), self.state.select(runs)) for runs in self.blocks
         ]
         self._updates = 0  # of each run: state.updates, known to the host
-        self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device)
-        """Of the runs, int64 ``[P]``."""
         # Kept: a compiler that makes the numbers itself takes 32 bits for them, and the random bits need 64.
         self._environments = torch.arange(1, device=device)
         self.action_counts = counts.to(device).unsqueeze(1)
@@ -262,19 +260,31 @@ class Learner:
         if not isinstance(epsilon, Tensor) and epsilon >= 1:  # a prefill needs no network
             return random_actions
         threshold = epsilon.view(-1, 1) if isinstance(epsilon, Tensor) else epsilon
-        greedy = self.greedy(observations, weights, runs)
+        greedy = self.greedy(observations, agent_step, weights, runs)
         return torch.where(torch_uniform(random_bits) < threshold, random_actions, greedy)
 
     @torch.no_grad()
-    def greedy(self, observations: Tensor, weights: Tensor | None = None, runs: slice = slice(None)) -> Tensor:
-        """The best action of each run in each observation ``[P, E, *observation_shape]``, int64 ``[P, E]``."""
+    def greedy(
+        self,
+        observations: Tensor,
+        agent_step: int | Tensor = 0,
+        weights: Tensor | None = None,
+        runs: slice = slice(None),
+    ) -> Tensor:
+        """The best action of each run in each observation ``[P, E, *observation_shape]``, int64 ``[P, E]``.
+
+        The arguments are those of `act`; noise and τ, where the agent has them, are a function of ``agent_step``.
+        """
         weights = (self.state.online if weights is None else weights)[runs]
-        size = self.blocks[0].stop
+        model = self.objective.model.select(runs)
+        alone = len(self.blocks) > 1
+        models = [part[0].model for part in self._parts[runs]] if alone else [model]
+        size = 1 if alone else len(weights)
         values = [
-            forward(self.spec, self.layout.views(rows), seen).values
-            for rows, seen in zip(weights.split(size), observations.split(size), strict=True)
+            own.forward(self.layout.views(rows), seen, Pass.ACT, agent_step).values
+            for own, rows, seen in zip(models, weights.split(size), observations.split(size), strict=True)
         ]
-        return self.objective.masked(torch.cat(values) if len(values) > 1 else values[0], runs).argmax(2)
+        return model.masked(torch.cat(values) if len(values) > 1 else values[0]).argmax(2)
 
     def update(self, batch: Batch) -> Losses:
         """Update every run on its own part of ``batch``; copy the target networks when their period is over."""
@@ -307,7 +317,7 @@ class Learner:
 
     def diagnose(self, batch: Batch) -> dict[str, Tensor]:
         """What the logs record of each run, each ``[P]``; see `gramian.deep.agent.diagnostics`. Changes nothing."""
-        return diagnose(self.objective, self.layout, self.state.online, self.state.target, batch)
+        return diagnose(self.objective, self.layout, self.state, batch)
 
     def state_dict(self) -> dict[str, Tensor]:
         """A copy of the whole state as named, contiguous tensors, ready for safetensors.

@@ -1,28 +1,32 @@
-"""The loss of DQN and of its penalised arms, for a population.
+"""The loss that a population minimises: a TD loss and the penalties of its arms.
 
-J_p = mean_n w_n ℓ(Q(s_n, a_n) - y_n) + κ_p · penalty_p(φ(s_1) … φ(s_B)), with ℓ Huber's loss or the square, w_n the
-importance weight of a sample, 1 in uniform replay, and the target
+J_p = mean_n w_n ℓ_n + κ_p · penalty_p(φ(s_1) … φ(s_B)), where ℓ_n compares the outputs of the online network at
+(s_n, a_n) with the target r + γᵐ Z⁻(s', a*), and w_n is the importance weight of a sample, 1 in uniform replay. Z⁻ are
+the outputs of the target network, γᵐ = 0 where s' is terminal, and
 
-    y = r + γᵐ · max_a Q⁻(s', a),   or with double Q   y = r + γᵐ · Q⁻(s', argmax_a Q(s', a))
+    a* = argmax_a Q⁻(s', a),   or with double Q   a* = argmax_a Q(s', a).
 
-where Q⁻ is the target network and γᵐ = 0 where s' is terminal. Sources: Mnih et al. 2015; van Hasselt, Guez & Silver
-2016; Mavrin, Graves & Chan 2019, Algorithm 2.
+For DQN Z⁻ is Q⁻ and ℓ is Huber's loss or the square; other heads are in `gramian.deep.agent.heads`. Sources: Mnih et
+al. 2015; van Hasselt, Guez & Silver 2016; Mavrin, Graves & Chan 2019, Algorithm 2.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from gramian.deep.agent import heads
 from gramian.deep.agent.arms import Arms, Group
 from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.heads import TDLoss
 from gramian.deep.agent.layout import Layout
-from gramian.deep.agent.networks import NetworkSpec, Parameters, body, forward
+from gramian.deep.agent.model import Model, Pass
+from gramian.deep.agent.networks import Parameters, body, forward
 
-TDLoss = Literal["huber", "squared"]
+Counter = int | Tensor
+"""Updates done so far: what the random numbers of an update are a function of; an int, or int64 ``[P, 1]``."""
 
 
 class Losses(NamedTuple):
@@ -48,27 +52,33 @@ class Evaluation(NamedTuple):
     """The penalties without κ, ``[P]``; 0 where κ = 0."""
 
 
+class _Seen(NamedTuple):
+    samples: Tensor
+    values: Tensor
+    features: Tensor
+    next_features: Callable[[Group], Tensor]
+
+
 @dataclass(frozen=True)
 class Objective:
     """The loss that a population minimises.
 
     Attributes
     ----------
-    spec, arms
-        The network and the arms of the runs.
-    legal
-        bool ``[P, 1, A]``, which actions each run has; None where all runs have all of them.
+    model, arms
+        The networks and the arms of the runs.
     td_loss
-        ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
+        Of a scalar head: ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
     double_q
         The online network chooses the action that the target network values.
 
     Examples
     --------
     >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.agent.networks import init
+    >>> from gramian.deep.agent.networks import NetworkSpec, init
     >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
-    >>> objective = Objective(spec, Arms([Arm("gram", 0.1)]), legal=None, td_loss="huber", double_q=False)
+    >>> model = Model.of(spec, torch.tensor([0]))
+    >>> objective = Objective(model, Arms([Arm("gram", 0.1)]), td_loss="huber", double_q=False)
     >>> states, rewards, terminal = torch.zeros(1, 8, 4), torch.full((1, 8), 2.0), torch.zeros(1, 8)
     >>> batch = Batch(states, torch.zeros(1, 8, dtype=torch.int64), rewards, terminal, states)
     >>> parameters = init(spec, seeds=[0])
@@ -79,50 +89,47 @@ class Objective:
     torch.Size([1, 8, 16])
     """
 
-    spec: NetworkSpec
+    model: Model
     arms: Arms
-    legal: Tensor | None
     td_loss: TDLoss
     double_q: bool
 
-    def masked(self, values: Tensor, runs: slice = slice(None)) -> Tensor:
-        """Q-values ``[P, B, A]`` of ``runs`` with -∞ for the actions that a run does not have."""
-        return values if self.legal is None else values.masked_fill(~self.legal[runs], -torch.inf)
-
     def select(self, runs: slice) -> "Objective":
         """The loss of some runs of the population."""
-        legal = None if self.legal is None else self.legal[runs]
-        return replace(self, arms=self.arms.select(runs), legal=legal)
+        return replace(self, model=self.model.select(runs), arms=self.arms.select(runs))
 
     @torch.no_grad()
-    def targets(self, online: Parameters, target: Parameters, batch: Batch) -> Tensor:
-        """The targets y, ``[P, B]``."""
-        values = forward(self.spec, target, batch.next_observations).values
-        if self.double_q:
-            choosers = self.masked(forward(self.spec, online, batch.next_observations).values)
-            best = values.gather(2, choosers.argmax(2, keepdim=True)).squeeze(2)
-        else:
-            best = self.masked(values).amax(2)
-        return batch.rewards.to(values.dtype) + batch.discounts.to(values.dtype) * best
+    def targets(self, online: Parameters, target: Parameters, batch: Batch, counter: Counter = 0) -> Tensor:
+        """The targets, ``[P, B]`` or ``[P, B, Z]``; see `gramian.deep.agent.heads.targets`."""
+        model, states = self.model, batch.next_observations
+        following = model.forward(target, states, Pass.TARGET, counter)
+        choosers = following.values
+        if self.double_q or model.spec.head.kind == "implicit":  # whose choice has τ of its own
+            choosers = model.forward(online if self.double_q else target, states, Pass.CHOOSE, counter).values
+        best = _of_actions(following.outputs, model.masked(choosers).argmax(2))
+        rewards, discounts = (field.to(best.dtype) for field in (batch.rewards, batch.discounts))
+        return heads.targets(model.spec.head, rewards, discounts, best)
 
-    def evaluate(self, online: Parameters, targets: Tensor, batch: Batch) -> Evaluation:
+    def evaluate(self, online: Parameters, targets: Tensor, batch: Batch, counter: Counter = 0) -> Evaluation:
         """The losses, differentiable with respect to ``online``, and what they were computed from."""
-        samples, values, features = self._forward(online, targets, batch)
-        penalties = self.arms.penalties(features, self._next_features(online, batch))
-        return Evaluation(self._losses(batch, samples, penalties), values, features, penalties)
+        seen = self._forward(online, targets, batch, counter)
+        penalties = self.arms.penalties(seen.features, seen.next_features)
+        return Evaluation(self._losses(batch, seen.samples, penalties), seen.values, seen.features, penalties)
 
-    def gradients(self, layout: Layout, online: Tensor, targets: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
+    def gradients(
+        self, layout: Layout, online: Tensor, targets: Tensor, batch: Batch, counter: Counter = 0
+    ) -> tuple[Tensor, Losses]:
         """The gradient of each run's own loss, ``[P, N]``, and the losses, without graph.
 
         The losses are summed over the runs: a run's parameters are in no other run's loss, so the gradient of the sum
-        is each run's own. Penalties are differentiated by their closed forms, `Arms.stand_ins`.
+        is each run's own. Penalties are differentiated by their closed forms, `Arms.surrogates`.
         """
 
         def total(parameters: Parameters) -> tuple[Tensor, Losses]:
-            samples, _, features = self._forward(parameters, targets, batch)
-            penalties, sums = self.arms.stand_ins(features, self._next_features(parameters, batch))
-            td = _mean(samples, batch.weights)
-            return (td + self.arms.kappas * sums).sum(), self._losses(batch, samples.detach(), penalties)
+            seen = self._forward(parameters, targets, batch, counter)
+            penalties, surrogates = self.arms.surrogates(seen.features, seen.next_features)
+            loss = _mean(seen.samples, batch.weights) + self.arms.kappas * surrogates
+            return loss.sum(), self._losses(batch, seen.samples.detach(), penalties)
 
         if torch.compiler.is_compiling():  # which cannot trace the faster eager form below
             gradients, losses = torch.func.grad(total, has_aux=True)(layout.views(online))
@@ -133,24 +140,33 @@ class Objective:
             found = torch.autograd.grad(loss, list(leaves.values()))
         return layout.flatten(dict(zip(leaves, found, strict=True))), losses
 
-    def _forward(self, online: Parameters, targets: Tensor, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-        """The TD losses ℓ_n ``[P, B]``, Q(s_n, a_n) ``[P, B]`` and φ(s_n) ``[P, B, d]``."""
-        output = forward(self.spec, online, batch.observations)
-        values = output.values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
-        loss = functional.huber_loss if self.td_loss == "huber" else functional.mse_loss
-        return loss(values, targets, reduction="none"), values, output.features
+    def _forward(self, online: Parameters, targets: Tensor, batch: Batch, counter: Counter) -> _Seen:
+        """The TD losses ℓ_n ``[P, B]``, Q(s_n, a_n) ``[P, B]``, φ(s_n) ``[P, B, d]``, and φ(s'_n) for groups."""
+        model = self.model
+        noisy = model.noisy(online, Pass.LEARN, counter)
+        taus = model.taus(Pass.LEARN, counter, targets.dtype)
+        seen = forward(model.spec, noisy, batch.observations, taus, model.legal)
+        outputs = _of_actions(seen.outputs, batch.actions)
+        samples = heads.td_losses(model.spec.head, self.td_loss, outputs, seen.taus, targets)
 
-    def _next_features(self, online: Parameters, batch: Batch) -> Callable[[Group], Tensor]:
         def next_features(group: Group) -> Tensor:
-            own = {name: group.select(parameter) for name, parameter in online.items()}
-            return body(self.spec, own, group.select(batch.next_observations))
+            own = {name: group.select(parameter) for name, parameter in noisy.items()}
+            return body(model.spec, own, group.select(batch.next_observations))
 
-        return next_features
+        return _Seen(samples, heads.values(model.spec.head, outputs), seen.features, next_features)
 
     def _losses(self, batch: Batch, samples: Tensor, penalties: Tensor) -> Losses:
         """The losses from the TD losses of the samples ``[P, B]`` and the penalties without κ ``[P]``."""
         td, penalty = _mean(samples, batch.weights), self.arms.kappas * penalties
         return Losses(td + penalty, {"td": td, "penalty": penalty}, samples.detach())
+
+
+def _of_actions(outputs: Tensor, actions: Tensor) -> Tensor:
+    """The outputs ``[P, B, A, ...]`` of actions ``[P, B]``: ``[P, B, ...]``."""
+    index = actions.unsqueeze(2)
+    if outputs.dim() > 3:
+        index = index.unsqueeze(3).expand(-1, -1, -1, outputs.shape[3])
+    return outputs.gather(2, index).squeeze(2)
 
 
 def _mean(samples: Tensor, weights: Tensor | None) -> Tensor:

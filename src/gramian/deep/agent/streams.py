@@ -39,6 +39,8 @@ class Stream(IntEnum):
     EVALUATE = 6
     HELD_OUT = 7
     ANALYZE = 8
+    TAUS = 9
+    NOISE = 10
 
 
 def bits(seed: Words, stream: Stream, *counters: Words) -> NDArray[np.uint64]:
@@ -132,6 +134,17 @@ def torch_uniform(random_bits: Tensor, dtype: torch.dtype = torch.float64) -> Te
     """
     digits = {torch.float64: 53, torch.float32: 24}[dtype]
     return _shift(random_bits, 64 - digits).to(dtype) * 2.0**-digits
+
+
+def torch_normal(random_bits: Tensor) -> Tensor:
+    """Standard normal numbers in float64: √2 · erf⁻¹(2u - 1) of a uniform u inside (0, 1).
+
+    Examples
+    --------
+    >>> float(torch_normal(torch.tensor(-(2**63))))  # u = ½ + 2^-54
+    1.39...e-16
+    """
+    return torch.erfinv(2 * torch_uniform(random_bits) - (1 - 2.0**-53)) * 2**0.5
 
 
 def torch_integers(random_bits: Tensor, high: int | Tensor) -> Tensor:

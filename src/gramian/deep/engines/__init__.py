@@ -7,6 +7,7 @@ import torch
 
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
+from gramian.deep.agent.heads import Head
 from gramian.deep.agent.learner import Learner
 from gramian.deep.engines.cuda import CudaEngine, HostReplayEngine
 from gramian.deep.engines.engine import Engine
@@ -105,6 +106,7 @@ def _has_kernels(learner: Learner) -> bool:
     return (
         spec.kind == "minatar"
         and not spec.layer_norm
+        and spec.head == Head()
         and max(spec.observation_shape[1:]) <= _LARGEST_SIDE
         and online.device.type == "cpu"
         and online.dtype == torch.float32

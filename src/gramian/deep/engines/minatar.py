@@ -41,7 +41,7 @@ class MinAtarEngine(PlainEngine):
         self._legal = legal_actions(learner)
         self._best = np.zeros(stack.environments, np.int64)
 
-    def _greedy(self, runs: slice) -> NDArray[np.int64]:
+    def _greedy(self, runs: slice, agent_step: int) -> NDArray[np.int64]:  # noqa: ARG002 - other heads draw numbers
         for run in range(len(self._actors))[runs]:
             kernels.act(self._pictures[run], self._actors[run], self._legal[run], self._workspace, self._best[run])
         return self._best[runs]

@@ -54,11 +54,11 @@ class PlainEngine(Engine):
             self._random_block = block
         actions, explores = self._choices[place, runs], self._chances[place, runs] < epsilon
         # where all explore, as in a prefill, no network is needed
-        self._chosen[part] = actions if explores.all() else np.where(explores, actions, self._greedy(runs))
+        self._chosen[part] = actions if explores.all() else np.where(explores, actions, self._greedy(runs, agent_step))
 
-    def _greedy(self, runs: slice) -> NDArray[np.int64]:
+    def _greedy(self, runs: slice, agent_step: int) -> NDArray[np.int64]:
         """The best actions of some runs in the current observations, ``[P, E]``."""
-        return self._learner.greedy(self._stack.observations[runs], self._acting, runs).cpu().numpy()
+        return self._learner.greedy(self._stack.observations[runs], agent_step, self._acting, runs).cpu().numpy()
 
     def chosen(self, part: int = 0) -> NDArray[np.int64]:
         """See `Engine.chosen`."""

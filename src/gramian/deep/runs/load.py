@@ -1,7 +1,7 @@
 """A trained run, loaded from its folder to act, to be evaluated or to be looked into."""
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gramian.core.errors import UserError
 from gramian.core.files import find_export
-from gramian.deep.agent.networks import NetworkSpec, Parameters, QOutput, forward, parameter_shapes
+from gramian.deep.agent.networks import NetworkSpec, Output, Parameters, body, forward, parameter_shapes
 from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.deep.envs import make_games
 from gramian.deep.envs.observations import ObservationSpec
@@ -49,12 +49,12 @@ class Run:
     @property
     def features_dim(self) -> int:
         """Number d of features."""
-        return self.network.features_dim
+        return self.network.body_outputs
 
     @property
     def device(self) -> torch.device:
         """Where it computes."""
-        return self.parameters["head.bias"].device
+        return next(iter(self.parameters.values())).device
 
     @property
     def finite(self) -> bool:
@@ -82,14 +82,21 @@ class Run:
         return self.forward(observations).values[0, :, : self.actions]
 
     def features(self, observations: ArrayLike | Tensor) -> Tensor:
-        """φ(s), the rectified last hidden layer, for a batch ``[n, *observation.shape]``: ``[n, d]``."""
-        return self.forward(observations).features[0]
+        """φ(s), what the penalty sees, for a batch ``[n, *observation.shape]``: ``[n, d]``."""
+        with torch.no_grad():
+            return body(self.network, self.parameters, self._batch(observations))[0]
 
     @torch.no_grad()
-    def forward(self, observations: ArrayLike | Tensor) -> QOutput:
-        """Values ``[1, n, A']`` and features ``[1, n, d]`` of a batch; A' ≥ A where the head serves other games too."""
-        batch = self._tensor(observations, (None, *self.observation.shape))
-        return forward(self.network, self.parameters, batch[None])
+    def forward(self, observations: ArrayLike | Tensor) -> Output:
+        """Values ``[1, n, A']`` and features ``[1, n, d]`` of a batch; A' ≥ A where the head serves other games too.
+
+        They are functions of the observations: noisy layers have no noise, and an implicit head has fixed τ.
+        """
+        legal = torch.arange(self.network.actions, device=self.device) < self.actions
+        return forward(self.network, self.parameters, self._batch(observations), legal=legal.view(1, 1, -1))
+
+    def _batch(self, observations: ArrayLike | Tensor) -> Tensor:
+        return self._tensor(observations, (None, *self.observation.shape))[None]
 
     def _tensor(self, values: ArrayLike | Tensor, shape: tuple[int | None, ...]) -> Tensor:
         tensor = values if isinstance(values, Tensor) else torch.from_numpy(np.array(values))
@@ -140,10 +147,12 @@ def load_run(path: Path | str, device: str = "cpu") -> Run:
         name.removeprefix(prefix): tensor.to(place) for name, tensor in saved.items() if name.startswith(prefix)
     }
     # In a population of several games the head is as wide as the one with the most actions needs.
-    width = parameters["head.bias"].shape[-1] if "head.bias" in parameters else actions
-    network = network_spec(config, observation, width)
+    network = network_spec(config, observation, actions)
+    last = f"{list(network.dense_layers)[-1]}.bias"
+    width = parameters[last].shape[-1] // network.head.outputs if last in parameters else actions
+    network = replace(network, actions=max(width, actions))
     wanted = {name: (1, *shape) for name, shape in parameter_shapes(network).items()}
-    if width < actions or {name: tuple(tensor.shape) for name, tensor in parameters.items()} != wanted:
+    if {name: tuple(tensor.shape) for name, tensor in parameters.items()} != wanted:
         raise UserError(f"the weights in '{folder}' do not fit its {CONFIG}; one of them belongs to another run")
     return Run(folder, config, agent_steps, network, parameters, observation, actions)
 

@@ -16,7 +16,7 @@ from gramian.core.arms import Arm, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Game, Kind, find_game
 from gramian.core.typed import from_table
-from gramian.deep.agent.losses import TDLoss
+from gramian.deep.agent.heads import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
 
 _POSITIVE = (

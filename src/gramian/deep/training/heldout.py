@@ -14,7 +14,7 @@ from torch import Tensor
 from gramian.core.cores import cores
 from gramian.core.games import Game
 from gramian.deep.agent.learner import Learner
-from gramian.deep.agent.networks import forward
+from gramian.deep.agent.networks import body
 from gramian.deep.agent.streams import Stream, bits, integers
 from gramian.deep.envs import EnvironmentOptions, Players, make_games
 from gramian.deep.training.config import Config
@@ -82,8 +82,8 @@ class HeldOut:
             parameters = {
                 name: tensor[run : run + 1] for name, tensor in learner.layout.views(learner.state.online).items()
             }
-            statistics = FeatureStatistics(learner.spec.features_dim, device=self._device)
+            statistics = FeatureStatistics(learner.spec.body_outputs, device=self._device)
             for states in self._states[game].split(BATCH_SIZES[self._device.type]):
-                statistics.update(forward(learner.spec, parameters, states[None]).features[0])
+                statistics.update(body(learner.spec, parameters, states[None])[0])
             found.append(statistics.summary())
         return found

@@ -1,0 +1,192 @@
+"""Heads: what the outputs of a network say of the return, and the TD loss that goes with it. Pure functions.
+
+| kind | outputs of an action | Q(s, a) | TD loss | source |
+| --- | --- | --- | --- | --- |
+| ``scalar`` | Q itself | | Huber or squared | Mnih et al. 2015 |
+| ``categorical`` | logits of Z atoms on a fixed support | Σ_i z_i p_i | cross entropy (C51) | Bellemare et al. 2017 |
+| ``quantile`` | Z quantiles, at τ_i = (i + ½)/Z | their mean | quantile Huber (QR) | Dabney et al. 2018a |
+| ``implicit`` | a quantile at each of N random τ | their mean | quantile Huber (IQN) | Dabney et al. 2018b |
+
+`targets` makes the target of a transition from the outputs of the target network at (s', a*); `td_losses` compares the
+outputs at (s, a) with it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gramian.core.errors import UserError, unknown
+
+HeadKind = Literal["scalar", "categorical", "quantile", "implicit"]
+TDLoss = Literal["huber", "squared"]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a network, common to all runs of a population.
+
+    Attributes
+    ----------
+    kind
+        See the table of this module.
+    size
+        Z: atoms or quantiles; for ``implicit`` N, the τ of the online network in an update; 1 for ``scalar``.
+    support
+        First and last atom of a ``categorical`` head.
+    target_size, acting_size
+        For ``implicit``: τ of the target network, and τ that an action is chosen by.
+    dueling
+        Outputs are a value and advantages minus their mean over the actions (Wang et al. 2016).
+    noisy
+        Dense layers have factorised Gaussian noise (Fortunato et al. 2018).
+
+    Examples
+    --------
+    >>> Head("quantile", 200).outputs, Head("implicit", 64).outputs
+    (200, 1)
+    """
+
+    kind: HeadKind = "scalar"
+    size: int = 1
+    support: tuple[float, float] = (-10.0, 10.0)
+    target_size: int = 64
+    acting_size: int = 32
+    dueling: bool = False
+    noisy: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(HeadKind):
+            raise unknown("head", self.kind, get_args(HeadKind))
+        sizes = {"size": 2 if self.kind == "categorical" else 1, "target_size": 1, "acting_size": 1}
+        for name, least in sizes.items():
+            if getattr(self, name) < least:
+                raise UserError(f"{name} of head {self.kind!r} is {getattr(self, name)}; it must be at least {least}")
+        if not (all(map(math.isfinite, self.support)) and self.support[0] < self.support[1]):
+            raise UserError(f"the support of a head is {self.support}; its ends must be finite, the first the smaller")
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of the network for one action."""
+        return 1 if self.kind == "implicit" else self.size
+
+    def atoms(self, like: Tensor) -> Tensor:
+        """The support z, ``[Z]``, with the type and on the device of ``like``."""
+        return torch.linspace(*self.support, self.size, dtype=like.dtype, device=like.device)
+
+    def midpoints(self, count: int, like: Tensor) -> Tensor:
+        """τ_i = (i + ½)/count, ``[1, count]``."""
+        return (torch.arange(count, dtype=like.dtype, device=like.device) + 0.5).unsqueeze(0) / count
+
+
+def values(head: Head, outputs: Tensor) -> Tensor:
+    """Q from outputs ``[..., Z]``: ``[...]``; of a scalar head the outputs themselves.
+
+    Examples
+    --------
+    >>> values(Head("categorical", 3, (-1.0, 1.0)), torch.tensor([0.0, 0.0, 0.0]))
+    tensor(0.)
+    """
+    if head.kind == "scalar":
+        return outputs
+    if head.kind == "categorical":
+        return expected(head, outputs.softmax(-1))
+    return outputs.mean(-1)
+
+
+def targets(head: Head, rewards: Tensor, discounts: Tensor, following: Tensor) -> Tensor:
+    """The target of r + γᵐ Z(s', a*): values ``[P, B]``, probabilities or quantiles ``[P, B, Z]``.
+
+    Parameters
+    ----------
+    rewards, discounts
+        r and γᵐ, ``[P, B]``; γᵐ is 0 where s' is terminal.
+    following
+        Outputs of the target network at (s', a*), ``[P, B]`` or ``[P, B, Z]``.
+    """
+    if head.kind == "scalar":
+        return rewards + discounts * following
+    rewards, discounts = rewards.unsqueeze(-1), discounts.unsqueeze(-1)
+    if head.kind == "categorical":
+        return project(head, rewards + discounts * head.atoms(following), following.softmax(-1))
+    return rewards + discounts * following
+
+
+def expected(head: Head, targets: Tensor) -> Tensor:
+    """The mean of targets: ``[P, B]``."""
+    if head.kind == "scalar":
+        return targets
+    return (targets * head.atoms(targets)).sum(-1) if head.kind == "categorical" else targets.mean(-1)
+
+
+def project(head: Head, places: Tensor, probabilities: Tensor) -> Tensor:
+    """Probabilities of the support's atoms for a distribution on other places.
+
+    A place is clipped to the support; its probability is shared by the two atoms beside it, in proportion to nearness.
+
+    Parameters
+    ----------
+    places, probabilities
+        ``[..., Z]`` each.
+
+    Examples
+    --------
+    >>> head = Head("categorical", 3, (0.0, 2.0))
+    >>> project(head, torch.tensor([0.25, 1.0, 9.0]), torch.tensor([0.4, 0.4, 0.2]))
+    tensor([0.3000, 0.5000, 0.2000])
+    """
+    low, high = head.support
+    step = (high - low) / (head.size - 1)
+    distances = (places.clamp(low, high).unsqueeze(-2) - head.atoms(places).unsqueeze(-1)).abs() / step  # [..., Z, Z]
+    return ((1 - distances).clamp(min=0) * probabilities.unsqueeze(-2)).sum(-1)
+
+
+def td_losses(head: Head, loss: TDLoss, outputs: Tensor, taus: Tensor | None, targets: Tensor) -> Tensor:
+    """The TD loss of each sample, ``[P, B]``.
+
+    Parameters
+    ----------
+    loss
+        Of a scalar head: ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
+    outputs
+        At (s, a), ``[P, B]`` or ``[P, B, Z]``.
+    taus
+        Of quantiles, ``[P, Z]`` or ``[1, Z]``.
+    targets
+        As `targets` gives them.
+    """
+    if head.kind == "scalar":
+        of_values = functional.huber_loss if loss == "huber" else functional.mse_loss
+        return of_values(outputs, targets, reduction="none")
+    if head.kind == "categorical":
+        return -(targets * outputs.log_softmax(-1)).sum(-1)
+    assert taus is not None
+    return quantile_huber(outputs, taus, targets)
+
+
+def quantile_huber(quantiles: Tensor, taus: Tensor, targets: Tensor) -> Tensor:
+    """Σ_i mean_j |τ_i - 1{δ_ij < 0}| · huber(δ_ij) with δ_ij = target_j - quantile_i.
+
+    Parameters
+    ----------
+    quantiles, taus, targets
+        ``[P, B, N]``, ``[P, N]`` or ``[1, N]``, and ``[P, B, M]``.
+
+    Returns
+    -------
+    Tensor
+        ``[P, B]``.
+
+    Examples
+    --------
+    >>> quantile_huber(torch.zeros(1, 1, 2), torch.tensor([[0.25, 0.75]]), torch.tensor([[[3.0]]]))
+    tensor([[2.5000]])
+    """
+    errors = targets.unsqueeze(2) - quantiles.unsqueeze(3)  # [P, B, N, M]
+    sizes = errors.abs()
+    huber = torch.where(sizes <= 1, 0.5 * errors.square(), sizes - 0.5)
+    shares = (taus[:, None, :, None] - (errors < 0).to(errors.dtype)).abs()
+    return (shares * huber).mean(3).sum(2)
