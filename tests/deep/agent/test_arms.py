@@ -149,7 +149,7 @@ def test_a_combination_is_the_sum_of_its_penalties_each_with_its_kappa():
 def test_a_term_with_kappa_zero_changes_no_bit():
     infinite = torch.cat([features(1), features(1) * torch.inf])
     alone, beside = (
-        Arms([parse_arm(text, 1.0), Arm("none")], dtype=torch.float64).stand_ins(infinite)
+        Arms([parse_arm(text, 1.0), Arm("none")], dtype=torch.float64).surrogates(infinite)
         for text in ("gram:0.3", "gram:0.3+norm:0")
     )
     assert all(torch.equal(first, second) for first, second in zip(alone, beside, strict=True))

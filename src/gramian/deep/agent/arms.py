@@ -97,7 +97,7 @@ class Arms:
             penalties = group.add(penalties, _value(group, features, next_features))
         return penalties
 
-    def stand_ins(
+    def surrogates(
         self, features: Tensor, next_features: Callable[[Group], Tensor] | None = None
     ) -> tuple[Tensor, Tensor]:
         """The `penalties`, without gradient, and sums to differentiate in their place; ``[P]`` each, without κ.
@@ -108,7 +108,7 @@ class Arms:
         Examples
         --------
         >>> features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]], requires_grad=True)
-        >>> penalties, sums = Arms([Arm("gram", 0.5)]).stand_ins(features)
+        >>> penalties, sums = Arms([Arm("gram", 0.5)]).surrogates(features)
         >>> penalties
         tensor([8.])
         >>> torch.autograd.grad(sums.sum(), features)[0]
