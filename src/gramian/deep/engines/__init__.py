@@ -14,7 +14,7 @@ from gramian.deep.engines.engine import Engine
 from gramian.deep.engines.graphs import Execution, compare, pick_execution
 from gramian.deep.engines.plain import PlainEngine
 from gramian.deep.envs.observations import FrameStack, ObservationSpec
-from gramian.deep.replay import HostReplay, Replay
+from gramian.deep.replay import Exponents, HostReplay, Replay
 
 __all__ = ["Engine", "Execution", "compare", "make_engine", "pick_execution"]
 
@@ -33,6 +33,7 @@ def make_engine(
     batch_size: int,
     n_step: int = 1,
     gamma: float = 0.99,
+    exponents: Exponents | None = None,
     replay_device: torch.device | str | None = None,
     execution: Execution | Literal["auto"] = "auto",
     parts: tuple[slice, ...] = (),
@@ -45,7 +46,7 @@ def make_engine(
         Of the population; the engine works on its device.
     observation, envs_per_run
         What an observation is, and the environments of each run.
-    capacity, n_step, gamma
+    capacity, n_step, gamma, exponents
         Of the replay, see `gramian.deep.replay.Replay`.
     batch_size
         Transitions of each run in an update.
@@ -83,17 +84,22 @@ def make_engine(
     on_gpu: type[CudaEngine]
     if place.type == "cpu":
         # a learner on the CPU needs every core itself
-        gathering = min(cores(), _MOST_GATHERING) if device.type == "cuda" else 1
-        replay, on_gpu = HostReplay(*sizes, n_step=n_step, gamma=gamma, threads=gathering), HostReplayEngine
+        beside_gpu = device.type == "cuda"
+        gathering = min(cores(), _MOST_GATHERING) if beside_gpu else 1
+        on_gpu = HostReplayEngine
+        replay = HostReplay(
+            *sizes, n_step=n_step, gamma=gamma, exponents=exponents, pinned=beside_gpu, threads=gathering
+        )
     elif device.type == "cpu":
         raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
     else:
-        replay, on_gpu = Replay(*sizes, n_step=n_step, gamma=gamma, device=place), CudaEngine
+        on_gpu = CudaEngine
+        replay = Replay(*sizes, n_step=n_step, gamma=gamma, exponents=exponents, device=place)
     stack = FrameStack(observation, (runs, envs_per_run), device)
     if how != "eager":
         return on_gpu(learner, replay, stack, batch_size, parts, compiled=how == "compiled")
     on_cores = min(cores(), runs) if device.type == "cpu" and cores() > 1 else 0
-    if _has_kernels(learner):
+    if _has_kernels(learner) and not replay.prioritized:
         from gramian.deep.engines.minatar import MinAtarEngine  # numba comes with it
 
         return MinAtarEngine(learner, replay, stack, batch_size, parts, threads=on_cores)

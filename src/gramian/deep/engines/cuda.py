@@ -168,12 +168,12 @@ class CudaEngine(Engine):
     def _draw(self) -> None:
         state = self._learner.state
         self._acting.copy_(state.online)
-        indices = self._replay.indices(self._seeds, state.updates.unsqueeze(1), self._batch_size)
-        self._replay.fetch(*indices, out=self._batch)
+        self._replay.draw(self._seeds, state.updates.unsqueeze(1), self._batch)
 
     def _learn(self) -> None:
         learner = self._learner
-        update(learner.objective, learner.adam, learner.layout, learner.state, self._batch)
+        losses = update(learner.objective, learner.adam, learner.layout, learner.state, self._batch)
+        self._replay.record_losses(losses.samples)
 
     def _run(self, name: str, function: Callable[[], None], changed: Sequence[Tensor]) -> None:
         """Do a piece of work on the current stream."""
@@ -231,9 +231,11 @@ class HostReplayEngine(CudaEngine):
     def draw(self) -> None:
         """See `Engine.draw`."""
         self.sync_actor_weights()
+        if self._replay.prioritized:
+            self._learned.synchronize()
         # Where several updates are due in one step, the copy of the last batch may still be on its way.
         self._drawn.synchronize()
-        self._replay.sample(self._seeds, self.updates, self._batch_size, out=self._drawn_batch)
+        self._replay.draw(self._seeds, self.updates, self._drawn_batch)
         for place, drawn in zip(self._batch.tensors, self._drawn_batch.tensors, strict=True):
             place.copy_(drawn, non_blocking=True)
         self._drawn.record(self._actors_queue)

@@ -99,6 +99,9 @@ class Engine(ABC):
     3. when the environments are done, `observe`: the actors get the outcome, and `act` again; `store`: the outcome goes
        into the replay.
 
+    A prioritised replay gets the losses of an update when the next batch is drawn, just before: in between, steps are
+    stored with the largest priority before those losses.
+
     With one update in four steps, the actions of the first of them lack the two newest updates and those of the other
     three the newest one. With the setting ``sequential``, `update` and `sync_actor_weights` come first and none is
     lacking.
@@ -124,6 +127,7 @@ class Engine(ABC):
         self._parts = tuple(parts) or (slice(0, stack.environments[0]),)
         self._acting = learner.state.online.clone()  # the actors' weights, [P, N]
         self._seeds = learner.seeds.to(replay.device)
+        replay.prepare(batch_size)
         self._transitions = [
             Transition(stack.spec, (runs.stop - runs.start, stack.environments[1]), pinned=stack.frames.is_cuda)
             for runs in self._parts

@@ -76,8 +76,10 @@ class PlainEngine(Engine):
 
     def draw(self) -> None:
         """See `Engine.draw`."""
-        # The learner may still be at work on the other batch.
-        self._replay.sample(self._seeds, self.updates, self._batch_size, out=self._next_batch)
+        if self._replay.prioritized:
+            self.synchronize()
+        # Otherwise the learner may still be at work on the other batch.
+        self._replay.draw(self._seeds, self.updates, self._next_batch)
         self.sync_actor_weights()
         self._batch, self._next_batch = self._next_batch, self._batch
 
@@ -98,7 +100,8 @@ class PlainEngine(Engine):
 
     def _update_block(self, block: int, batch: Batch, number: int) -> None:  # noqa: ARG002 - other engines count
         """The ``number``-th update of one of `Learner.blocks`."""
-        self._learner.update_block(block, batch)
+        losses = self._learner.update_block(block, batch)
+        self._replay.record_losses(losses.samples, self._learner.blocks[block])
 
     def sync_actor_weights(self) -> None:
         """See `Engine.sync_actor_weights`."""

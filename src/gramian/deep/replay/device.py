@@ -22,6 +22,7 @@ from gramian.core.errors import UserError
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.streams import Stream, torch_bits, torch_integers
 from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay.priorities import Exponents, Priorities
 
 TERMINAL, TRUNCATED = 1, 2
 """How a step ended, as flags: no value follows; the time was over."""
@@ -65,7 +66,9 @@ def _layout(capacity: int, environments: int, stack: int) -> _Layout:
     return _Layout(kept, kept + stack, reach + 2 * stack + 2, reach)
 
 
-def bytes_needed(spec: ObservationSpec, population: int, envs_per_run: int, capacity: int) -> int:
+def bytes_needed(
+    spec: ObservationSpec, population: int, envs_per_run: int, capacity: int, *, prioritized: bool = False
+) -> int:
     """Bytes that a :class:`Replay` of these sizes allocates.
 
     Examples
@@ -78,8 +81,9 @@ def bytes_needed(spec: ObservationSpec, population: int, envs_per_run: int, capa
     count = population * envs_per_run
     slots = count * layout.slots
     per_slot = 1 + 4 + 1 + 1  # action, reward, end, age
+    per_start = 12 if prioritized else 4
     per_environment = 8 * 4  # base, head, first, last
-    return (slots + 1) * spec.frame_bytes + slots * per_slot + count * (layout.starts * 4 + per_environment)
+    return (slots + 1) * spec.frame_bytes + slots * per_slot + count * (layout.starts * per_start + per_environment)
 
 
 class Replay:
@@ -93,6 +97,10 @@ class Replay:
         E: the capacity of a run is split evenly over its environments.
     n_step, gamma
         Steps of reward in a transition, and the discount γ of a step.
+    exponents
+        Of the priorities that transitions are drawn by; uniformly without.
+    pinned
+        Losses are copied from a GPU into page-locked memory.
 
     Examples
     --------
@@ -115,6 +123,8 @@ class Replay:
         *,
         n_step: int = 1,
         gamma: float = 0.99,
+        exponents: Exponents | None = None,
+        pinned: bool = False,
         device: str | torch.device = "cpu",
     ):
         if n_step < 1:
@@ -153,11 +163,20 @@ class Replay:
         self._back = torch.arange(spec.stack - 1, -1, -1, device=device)
         self._ahead = torch.arange(n_step, device=device)
         self._counted = torch.arange(0, device=device)
+        self._priorities: Priorities | None = None
+        if exponents is not None:
+            self._priorities = Priorities(self.shape, self._layout.starts, n_step, exponents, device, pinned=pinned)
+
+    @property
+    def prioritized(self) -> bool:
+        """Whether a draw depends on the losses of the batch before."""
+        return self._priorities is not None
 
     @property
     def counters(self) -> tuple[Tensor, ...]:
         """What `write` changes beside the transitions themselves."""
-        return self._added, self._head, self._first, self._last
+        counters = (self._added, self._head, self._first, self._last)
+        return counters if self._priorities is None else (*counters, self._priorities.flat)
 
     @property
     def oldest(self) -> int:
@@ -176,6 +195,8 @@ class Replay:
         self._head.zero_()
         self._first.zero_()
         self._last.fill_(-1)
+        if self._priorities is not None:
+            self._priorities.clear()
         self._put(self._base, frames, torch.zeros_like(self._head))
 
     def add(self, outcome: Outcome, final_frames: Tensor | None = None) -> None:
@@ -204,12 +225,14 @@ class Replay:
 
         number = self._added.clone()
         self._added.add_(1)
-        complete = torch.maximum(self._last, self._added - self.n_step)
-        self._last.copy_(torch.where(ended > 0, number, complete))
+        last = torch.where(ended > 0, number, torch.maximum(self._last, self._added - self.n_step))
         first = torch.maximum(self._first, self._added - layout.kept)
         for _ in range(2):  # a step takes two slots at most
             first = first + (self._distance(first) > layout.reach)
+        if self._priorities is not None:
+            self._priorities.move(number, (self._first, self._last), (first, last))
         self._first.copy_(first)
+        self._last.copy_(last)
 
     def count(self) -> None:
         """The host's part of `add`: there is one more transition."""
@@ -222,29 +245,40 @@ class Replay:
     def indices(
         self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
     ) -> tuple[Tensor, Tensor]:
-        """Draw transitions uniformly, with replacement: (environment, transition), ``[P, B]`` each.
+        """Draw transitions with replacement: (environment, transition), ``[P, B]`` each.
 
         Element b of run p is a function of (``seeds[p]``, ``stream``, ``counter``, b) and of what the run's replay
-        holds; each transition has the same chance up to 2^-63 times their number. In a CUDA graph ``counter`` is a
-        tensor.
+        holds. Without priorities each transition has the same chance up to 2^-63 times their number. In a CUDA graph
+        ``counter`` is a tensor.
         """
+        random_bits = torch_bits(seeds[:, None], stream, counter, self._numbers(batch_size))
         first = self._first.view(self.shape)
+        if self._priorities is not None:
+            return self._priorities.draw(random_bits, first)
         counts = (self._last.view(self.shape) - first + 1).clamp(min=0)
         ends = counts.cumsum(dim=1)
-        drawn = torch_integers(torch_bits(seeds[:, None], stream, counter, self._numbers(batch_size)), ends[:, -1:])
+        drawn = torch_integers(random_bits, ends[:, -1:])
         environment = (drawn[:, :, None] >= ends[:, None, :]).sum(dim=2)
         rank = drawn - (ends - counts).gather(1, environment)
         return environment, rank + first.gather(1, environment)
 
+    def prepare(self, batch_size: int) -> None:
+        """Allocate what `draw` and `record_losses` need, before anything is compiled."""
+        self._numbers(batch_size)
+        if self._priorities is not None:
+            self._priorities.allocate(batch_size)
+
     def empty_batch(self, batch_size: int) -> Batch:
         """Memory for a batch of this replay's transitions, for `fetch` and `sample` to write into."""
-        self._numbers(batch_size)  # so that they are there before anything is compiled
         shape, device = (self.shape[0], batch_size), self.device
         seen, following = (
             torch.empty(*shape, *self.spec.shape, dtype=self.spec.torch_dtype, device=device) for _ in range(2)
         )
-        rewards, discounts = torch.empty(2, *shape, device=device)
-        return Batch(seen, torch.empty(shape, dtype=torch.int64, device=device), rewards, discounts, following)
+        rewards, discounts, weights = torch.empty(3, *shape, device=device)
+        actions = torch.empty(shape, dtype=torch.int64, device=device)
+        if self._priorities is None:
+            return Batch(seen, actions, rewards, discounts, following)
+        return Batch(seen, actions, rewards, discounts, following, weights)
 
     def fetch(self, environments: Tensor, transitions: Tensor, out: Batch | None = None) -> Batch:
         """Rebuild the given transitions of every run, int64 ``[P, B]`` each; with ``out`` the batch is written there.
@@ -269,6 +303,7 @@ class Replay:
             rewards=rewards.to(torch.float32),
             discounts=discounts.to(torch.float32),
             next_observations=self._observations(row, start + length, after_a_step=True),
+            weights=None if self._priorities is None else self._priorities.weights(environments, transitions),
         )
         if out is None:
             return batch
@@ -288,6 +323,20 @@ class Replay:
         if not self.ready:
             raise ValueError(f"nothing to sample yet: {self.added - self._floor} steps were added")
         return self.fetch(*self.indices(seeds, counter, batch_size, stream), out)
+
+    def draw(self, seeds: Tensor, counter: int | Tensor, out: Batch) -> None:
+        """`sample` the batch of an update into ``out``; if `prioritized`, by the losses recorded of the one before."""
+        if self._priorities is not None:
+            self._priorities.settle(self._first.view(self.shape))
+        environments, transitions = self.indices(seeds, counter, out.actions.shape[1])
+        if self._priorities is not None:
+            self._priorities.expect(environments, transitions)
+        self.fetch(environments, transitions, out)
+
+    def record_losses(self, losses: Tensor, runs: slice = slice(None)) -> None:
+        """Take the TD losses ``[P, B]`` of the batch drawn, of some runs; the next `draw` uses them."""
+        if self._priorities is not None:
+            self._priorities.record(losses, runs)
 
     def segment(self, start: int, end: int) -> dict[str, Tensor]:
         """Copy transitions ``[start, end)`` of all environments to the host; what is copied never changes again.
@@ -325,6 +374,7 @@ class Replay:
             "last": self._last.cpu(),
             "added": torch.tensor([self.added]),
             "floor": torch.tensor([self._floor]),
+            **({} if self._priorities is None else self._priorities.state()),
         }
 
     def load(self, state: dict[str, Tensor], segments: Sequence[dict[str, Tensor]]) -> None:
@@ -353,6 +403,8 @@ class Replay:
         if self.added != added:
             raise UserError(f"the saved replay is not whole: it ends before transition {self.added}, not {added}")
         self._added.fill_(added)
+        if self._priorities is not None:
+            self._priorities.load(state, whole=bool(segments))
         ages = state["ages"].to(self.device)
         self._put(self._base + self._head, state["frames"].to(self.device), ages)
         if segments:

@@ -17,6 +17,7 @@ from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.streams import Stream, bits, further, integers
 from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.replay.device import TERMINAL, TRUNCATED, Outcome, Replay
+from gramian.deep.replay.priorities import Exponents
 
 Integers = NDArray[np.int64]
 PIECE_BYTES = 1 << 20
@@ -42,9 +43,12 @@ class HostReplay(Replay):
         *,
         n_step: int = 1,
         gamma: float = 0.99,
+        exponents: Exponents | None = None,
+        pinned: bool = False,
         threads: int = 1,
     ):
-        super().__init__(spec, population, envs_per_run, capacity, n_step=n_step, gamma=gamma)
+        sizes = spec, population, envs_per_run, capacity
+        super().__init__(*sizes, n_step=n_step, gamma=gamma, exponents=exponents, pinned=pinned)
         self._threads = threads
         self._helpers = ThreadPoolExecutor(threads, "gramian-replay") if threads > 1 else None
         # views of the tensors' memory
@@ -94,6 +98,7 @@ class HostReplay(Replay):
         self._age[slot] = age * ~started
 
         number = self.added
+        before = None if self._priorities is None else (self._first.clone(), self._last.clone())
         np.maximum(self._youngest, number + 1 - self.n_step, out=self._youngest)
         self._youngest[over | cut] = number
         np.maximum(self._oldest, number + 1 - layout.kept, out=self._oldest)
@@ -102,11 +107,15 @@ class HostReplay(Replay):
             for _ in range(2):  # a step takes two slots at most
                 distance = (head - self._start[everyone, self._oldest % layout.starts]) % layout.slots
                 self._oldest += (distance > layout.reach) & (self._oldest <= number)
+        if self._priorities is not None and before is not None:
+            self._priorities.move(number, before, (self._first, self._last))
 
     def indices(
         self, seeds: Tensor, counter: int | Tensor, batch_size: int, stream: Stream = Stream.REPLAY
     ) -> tuple[Tensor, Tensor]:
         """See `Replay.indices`."""
+        if self._priorities is not None:
+            return super().indices(seeds, counter, batch_size, stream)
         known = self._keys.get(stream)
         if known is None or known[0] is not seeds:
             known = self._keys[stream] = seeds, bits(seeds.numpy()[:, None], stream)
@@ -136,6 +145,8 @@ class HostReplay(Replay):
         batch.actions.numpy()[:] = self._action[steps[..., 0]]
         batch.rewards.numpy()[:] = np.where(counted, self._reward[steps] * self._power[:-1], 0).sum(axis=-1)
         batch.discounts.numpy()[:] = np.where(terminal, 0, self._power[length])
+        if self._priorities is not None and batch.weights is not None:
+            batch.weights.copy_(self._priorities.weights(environments, transitions))
         begun = self._take(self._wanted(origin, start), batch.observations)
         begun += self._take(self._wanted(origin, start + length, after_a_step=True), batch.next_observations)
         wait(begun)

@@ -22,7 +22,7 @@ from gramian.deep.agent.networks import NetworkSpec
 from gramian.deep.engines import Execution, make_engine
 from gramian.deep.envs import Environments, Step
 from gramian.deep.envs.observations import ObservationSpec
-from gramian.deep.replay import Replay
+from gramian.deep.replay import Exponents, Replay
 from gramian.deep.training.config import Config
 from gramian.deep.training.schedules import epsilon_at, updates_at
 
@@ -163,6 +163,9 @@ class Trainer:
             batch_size=settings.batch_size,
             n_step=settings.n_step,
             gamma=settings.gamma,
+            exponents=Exponents(settings.priority_exponent, settings.importance_exponent)
+            if settings.prioritized
+            else None,
             replay_device=replay_device,
             execution=execution,
             parts=environments.parts,
