@@ -113,7 +113,13 @@ def run_size(config: Config) -> Size:
     parameters = sum(math.prod(shape) for shape in parameter_shapes(network_spec(one, observation, actions)).values())
     return Size(
         learner_bytes=LEARNER_COPIES * 4 * parameters,
-        replay_bytes=bytes_needed(observation, 1, one.settings.envs_per_run, one.settings.replay_capacity),
+        replay_bytes=bytes_needed(
+            observation,
+            1,
+            one.settings.envs_per_run,
+            one.settings.replay_capacity,
+            prioritized=one.settings.prioritized,
+        ),
         saved_bytes=SAVED_COPIES * 4 * parameters,
     )
 

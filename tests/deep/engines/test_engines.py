@@ -16,19 +16,21 @@ from gramian.deep.engines import compare, make_engine
 from gramian.deep.engines.engine import Transition
 from gramian.deep.envs import Environments
 from gramian.deep.envs.observations import ObservationSpec
+from gramian.deep.replay import Exponents
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.schedules import updates_at
 from gramian.deep.training.trainer import Trainer, make_environments
 from tests.deep.populations import SPECS
 
-GAMES = [("minatar/breakout", "minatar"), ("breakout", "author")]
+GAMES = [("minatar/breakout", "minatar", False), ("minatar/breakout", "minatar", True), ("breakout", "author", False)]
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
 
-def config(envs_per_run=1, game="minatar/breakout", preset="minatar", sequential=False):
+def config(envs_per_run=1, game="minatar/breakout", preset="minatar", sequential=False, prioritized=False):
     settings = replace(
         load_preset(preset),
         sequential=sequential,
+        prioritized=prioritized,
         frames=400 if preset == "minatar" else 1600,
         prefill_agent_steps=100,
         replay_capacity=150,
@@ -39,8 +41,8 @@ def config(envs_per_run=1, game="minatar/breakout", preset="minatar", sequential
     return Config(preset, settings, population([game], [Arm("dqn"), Arm("gram", 0.1)], [0, 1]))
 
 
-def short(game, preset, sequential=False):
-    settings = config(game=game, preset=preset, sequential=sequential)
+def short(game, preset, sequential=False, prioritized=False):
+    settings = config(game=game, preset=preset, sequential=sequential, prioritized=prioritized)
     if preset != "author":
         return settings
     # Atari's network is large: two runs, and few steps
@@ -68,9 +70,9 @@ def divided(settings):
 
 
 @pytest.mark.parametrize("sequential", [False, True])
-@pytest.mark.parametrize(("game", "preset"), GAMES)
-def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset, sequential):
-    settings = short(game, preset, sequential)
+@pytest.mark.parametrize(("game", "preset", "prioritized"), GAMES)
+def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset, prioritized, sequential):
+    settings = short(game, preset, sequential, prioritized)
     whole, episodes = trained(settings)
     parts, same = trained(settings, divided(settings))
     assert same == episodes
@@ -80,9 +82,9 @@ def test_a_population_in_two_parts_learns_what_it_learns_as_a_whole(game, preset
 
 
 @pytest.mark.parametrize("available", [2, 3])
-@pytest.mark.parametrize(("game", "preset"), GAMES)
-def test_a_population_learns_the_same_bits_in_threads_as_without(monkeypatch, game, preset, available):
-    settings = short(game, preset)
+@pytest.mark.parametrize(("game", "preset", "prioritized"), [*GAMES, ("breakout", "author", True)])
+def test_a_population_learns_the_same_bits_in_threads_as_without(monkeypatch, game, preset, prioritized, available):
+    settings = short(game, preset, prioritized=prioritized)
     monkeypatch.setattr(engines, "cores", lambda: 1)
     in_turn, episodes = trained(settings, dtype=torch.float32)
     monkeypatch.setattr(engines, "cores", lambda: available)
@@ -93,9 +95,9 @@ def test_a_population_learns_the_same_bits_in_threads_as_without(monkeypatch, ga
         assert torch.equal(threaded.learner.state_dict()[name], tensor), name
 
 
-def on_two_cores(monkeypatch):
+def on_two_cores(monkeypatch, prioritized=False):
     """A trainer of Atari on a CPU whose learner has a thread, and which has learned twice."""
-    chosen = config(game="breakout", preset="author")
+    chosen = config(game="breakout", preset="author", prioritized=prioritized)
     chosen = replace(chosen, runs=chosen.runs[:1], settings=replace(chosen.settings, frames=560))
     monkeypatch.setattr(engines, "cores", lambda: 2)
     trainer = Trainer(chosen, make_environments(chosen))
@@ -122,9 +124,10 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", [("sync_actor_weights",), ("_replay", "sample"), ()])
-def test_a_learner_that_is_interrupted_goes_on_as_if_it_had_not_been(monkeypatch, where):
-    undisturbed, interrupted = (on_two_cores(monkeypatch) for _ in range(2))
+@pytest.mark.parametrize("prioritized", [False, True])
+@pytest.mark.parametrize("where", [("sync_actor_weights",), ("_replay", "draw"), ("_replay", "fetch"), ()])
+def test_a_learner_that_is_interrupted_goes_on_as_if_it_had_not_been(monkeypatch, where, prioritized):
+    undisturbed, interrupted = (on_two_cores(monkeypatch, prioritized) for _ in range(2))
     owner = interrupted.engine
     for name in where[:-1]:
         owner = getattr(owner, name)
@@ -224,14 +227,17 @@ def test_a_population_in_two_parts_goes_on_from_a_state_whose_next_actions_are_u
 
 
 @needs_cuda
+@pytest.mark.parametrize("prioritized", [False, True])
 @pytest.mark.parametrize("replay_device", ["cuda", "cpu"])
 @pytest.mark.parametrize("envs_per_run", [1, 3, 8])  # with 8 two updates are due in a step
 @pytest.mark.parametrize(
     ("execution", "sequential"),
     [("eager", False), ("graphed", False), ("compiled", False), ("graphed", True), ("compiled", True)],
 )
-def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, sequential, envs_per_run, replay_device):
-    settings = config(envs_per_run, sequential=sequential)
+def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(
+    execution, sequential, envs_per_run, replay_device, prioritized
+):
+    settings = config(envs_per_run, sequential=sequential, prioritized=prioritized)
     on_host, episodes = trained(settings)
     on_device, same = trained(
         settings, divided(settings), device="cuda", replay_device=replay_device, execution=execution
@@ -243,8 +249,9 @@ def test_a_population_on_a_gpu_learns_what_it_learns_on_the_host(execution, sequ
 
 
 @needs_cuda
-def test_a_resumed_population_on_a_gpu_is_the_one_that_was_never_interrupted():
-    settings = config()
+@pytest.mark.parametrize("prioritized", [False, True])
+def test_a_resumed_population_on_a_gpu_is_the_one_that_was_never_interrupted(prioritized):
+    settings = config(prioritized=prioritized)
     whole, _ = trained(settings, device="cuda", execution="graphed")
     first = Trainer(settings, make_environments(settings), dtype=torch.float64, device="cuda", execution="graphed")
     for _ in range(250):
@@ -296,23 +303,26 @@ def test_the_actors_of_an_engine_choose_as_the_learner_does(spec, dtype, epsilon
 
 
 @pytest.mark.parametrize(
-    ("spec", "arm", "dtype", "numba", "name"),
+    ("spec", "arm", "dtype", "numba", "exponents", "name"),
     [
-        (MINATAR, Arm("gram", 0.1), torch.float32, True, "MinAtarEngine"),
-        (MINATAR, Arm("dr3", 0.1), torch.float32, True, "MinAtarEngine"),
-        (MINATAR, Arm("dqn"), torch.float64, True, "PlainEngine"),
-        (MINATAR, Arm("dqn"), torch.float32, False, "PlainEngine"),
-        (replace(MINATAR, layer_norm=True), Arm("dqn"), torch.float32, True, "PlainEngine"),
-        (SPECS["mlp"], Arm("dqn"), torch.float32, True, "PlainEngine"),
-        (SPECS["nature"], Arm("dqn"), torch.float32, True, "PlainEngine"),
+        (MINATAR, Arm("gram", 0.1), torch.float32, True, None, "MinAtarEngine"),
+        (MINATAR, Arm("dr3", 0.1), torch.float32, True, None, "MinAtarEngine"),
+        (MINATAR, Arm("dqn"), torch.float64, True, None, "PlainEngine"),
+        (MINATAR, Arm("dqn"), torch.float32, False, None, "PlainEngine"),
+        (MINATAR, Arm("dqn"), torch.float32, True, Exponents(), "PlainEngine"),
+        (replace(MINATAR, layer_norm=True), Arm("dqn"), torch.float32, True, None, "PlainEngine"),
+        (SPECS["mlp"], Arm("dqn"), torch.float32, True, None, "PlainEngine"),
+        (SPECS["nature"], Arm("dqn"), torch.float32, True, None, "PlainEngine"),
     ],
 )
-def test_the_engine_is_the_one_that_suits_the_network(monkeypatch, spec, arm, dtype, numba, name):
+def test_the_engine_is_the_one_that_suits_network_and_replay(monkeypatch, spec, arm, dtype, numba, exponents, name):
     if not numba:
         monkeypatch.setattr(engines, "find_spec", lambda _: None)
     learner = Learner(spec, LearnerConfig(), [0], [arm], dtype=dtype)
-    engine = make_engine(learner, ObservationSpec(spec.observation_shape, np.uint8, 1), 1, capacity=9, batch_size=2)
+    observation = ObservationSpec(spec.observation_shape, np.uint8, 1)
+    engine = make_engine(learner, observation, 1, capacity=9, batch_size=2, exponents=exponents)
     assert type(engine).__name__ == name
+    assert ("MinAtar learns in torch" in engine.remark) == (spec.kind == "minatar" and name == "PlainEngine")
     engine.close()
 
 

@@ -4,6 +4,7 @@ import random
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import product
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner
 from gramian.deep.engines import cuda
 from gramian.deep.envs import Environments
-from gramian.deep.replay import Replay
+from gramian.deep.replay import Exponents, Replay
 from gramian.deep.training.config import Config, load_preset, population
 from gramian.deep.training.trainer import Trainer
 
@@ -85,7 +86,8 @@ class LazyGPU:
 
         def engine(learner, replay, stack, batch_size, parts, threads=0):
             del threads
-            on_device = Replay(stack.spec, *stack.environments, CAPACITY, device="cpu")
+            exponents = Exponents() if replay.prioritized else None
+            on_device = Replay(stack.spec, *stack.environments, CAPACITY, exponents=exponents)
             kind, chosen = (cuda.HostReplayEngine, replay) if gpu.replay_on_host else (cuda.CudaEngine, on_device)
             return kind(learner, chosen, stack, batch_size, parts, compiled=False)
 
@@ -126,7 +128,7 @@ class LazyGPU:
             assert self.work_once(), "nobody can go on"
 
 
-def settings(*, sequential):
+def settings(*, sequential, prioritized=False):
     chosen = load_preset("cartpole")
     options = chosen.environment
     chosen = replace(
@@ -134,6 +136,7 @@ def settings(*, sequential):
         prefill_agent_steps=40,
         frames=100,
         sequential=sequential,
+        prioritized=prioritized,
         batch_size=16,
         replay_capacity=CAPACITY,
         epsilon_decay_agent_steps=50,
@@ -179,14 +182,15 @@ def same(mine, theirs):
     return mine[1] == theirs[1] and all(torch.equal(one, other) for one, other in tensors)
 
 
-@pytest.mark.parametrize("replay_on_host", [False, True])
-@pytest.mark.parametrize("here", [False, True])
-@pytest.mark.parametrize("parts", [1, 2])
-@pytest.mark.parametrize("sequential", [False, True])
+UNIFORM = list(product([False, True], [1, 2], [False, True], [False, True], [False]))
+PRIORITIZED = list(product([False, True], [2], [True], [False, True], [True]))
+
+
+@pytest.mark.parametrize(("sequential", "parts", "here", "replay_on_host", "prioritized"), UNIFORM + PRIORITIZED)
 def test_a_run_does_not_depend_on_when_the_queues_of_a_gpu_do_their_work(
-    monkeypatch, sequential, parts, here, replay_on_host
+    monkeypatch, sequential, parts, here, replay_on_host, prioritized
 ):
-    config, outcomes = settings(sequential=sequential), []
+    config, outcomes = settings(sequential=sequential, prioritized=prioritized), []
     for laziness, seed, restore_at in ((0.0, 0, ()), (0.5, 1, ()), (1.0, 2, ()), (0.8, 3, (30, 61, 79))):
         with monkeypatch.context() as patch:
             LazyGPU(patch, laziness, seed).replay_on_host = replay_on_host

@@ -16,6 +16,7 @@ KILLS = 10
 GAMES = {
     "minatar/seaquest": ["--frames", "6_000", "--checkpoint-period-agent-steps", "500"],
     "breakout": ["--frames", "6_400", "--checkpoint-period-agent-steps", "200", "--prefill-agent-steps", "200"],
+    "cartpole": ["--frames", "6_000", "--checkpoint-period-agent-steps", "500", "--prioritized", "--n-step", "3"],
 }
 """Breakout has lives; both play sticky actions, and both games and episodes end and are truncated on the way."""
 

@@ -166,6 +166,8 @@ def test_an_interruption_saves_and_the_resumed_run_is_the_undisturbed_one(undist
         {"game": "minatar/space_invaders", "frames": 700, "checkpoint_period_agent_steps": 200},
         {"envs_per_run": 3, "n_step": 3, "double_q": True},
         {"layer_norm": True, "weight_decay": 0.01, "loss": "squared"},
+        {"prioritized": True, "n_step": 3},
+        {"prioritized": True, "envs_per_run": 3},
     ],
 )
 def test_every_kind_of_population_resumes_exactly(tmp_path, monkeypatch, changes):
@@ -187,9 +189,9 @@ def test_a_damaged_checkpoint_costs_time_and_is_made_anew(undisturbed, tmp_path,
     assert fingerprint(resume(tmp_path)) == fingerprint(undisturbed)
 
 
-@pytest.mark.parametrize("stopped_at", [600, 699])
-def test_without_the_replay_a_resumed_run_refills_it_and_goes_on(tmp_path, monkeypatch, stopped_at):
-    interrupted_at(stopped_at, tmp_path, monkeypatch, checkpoint_replay=False)
+@pytest.mark.parametrize(("stopped_at", "prioritized"), [(600, False), (699, False), (600, True)])
+def test_without_the_replay_a_resumed_run_refills_it_and_goes_on(tmp_path, monkeypatch, stopped_at, prioritized):
+    interrupted_at(stopped_at, tmp_path, monkeypatch, small(prioritized=prioritized), checkpoint_replay=False)
     assert not list(tmp_path.rglob("replay-*"))
     resume(tmp_path)
     table = rows(tmp_path / "cartpole-dqn-s0" / "metrics.csv")

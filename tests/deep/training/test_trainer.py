@@ -155,10 +155,13 @@ def trained(config, dtype=torch.float64):
     return trainer, episodes
 
 
-@pytest.mark.parametrize("game", ["cartpole", "minatar/breakout"])
-def test_a_run_is_the_same_alone_and_anywhere_in_a_population(game):
+@pytest.mark.parametrize(
+    ("game", "prioritized"), [("cartpole", False), ("minatar/breakout", False), ("cartpole", True)]
+)
+def test_a_run_is_the_same_alone_and_anywhere_in_a_population(game, prioritized):
     arms = [Arm("decor", 0.1), Arm("norm", 0.3), Arm("gram", 0.1, centered=False)]
     changes = {"game": game, "frames": 900, "update_period_agent_steps": 4, "target_period_agent_steps": 40}
+    changes["prioritized"] = prioritized
     whole, whole_episodes = trained(small(arms=arms, seeds=[3, 5], **changes))
     assert whole.learner.updates == 200
     for place, arm, seed in [(0, arms[0], 3), (3, arms[1], 5), (4, arms[2], 3)]:

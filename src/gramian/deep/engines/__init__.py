@@ -103,7 +103,11 @@ def make_engine(
         from gramian.deep.engines.minatar import MinAtarEngine  # numba comes with it
 
         return MinAtarEngine(learner, replay, stack, batch_size, parts, threads=on_cores)
-    return PlainEngine(learner, replay, stack, batch_size, parts, threads=on_cores if learner.spec.sees_pictures else 0)
+    threads = on_cores if learner.spec.sees_pictures else 0
+    engine = PlainEngine(learner, replay, stack, batch_size, parts, threads=threads)
+    if learner.spec.kind == "minatar" and device.type == "cpu":
+        engine.remark = "MinAtar learns in torch: the faster kernels are for float32, plain DQN and uniform replay"
+    return engine
 
 
 def _has_kernels(learner: Learner) -> bool:

@@ -135,6 +135,8 @@ class Engine(ABC):
         self._cut = [False] * len(self._parts)
         self.launches: dict[str, Callable[[], object]] = {}
         """A GPU's recorded work by name, each to be launched on its own; empty in other engines."""
+        self.remark = ""
+        """What a user should know of the choice of this engine."""
 
     @abstractmethod
     def act(self, epsilon: float, agent_step: int, part: int = 0) -> None:

@@ -61,7 +61,8 @@ def plan_memory(
 ) -> tuple[torch.device, list[str]]:
     """Where the replay of a population lies, and a line for each device on what will be allocated there."""
     settings, runs = config.settings, len(config.runs)
-    replay_bytes = bytes_needed(observation, runs, settings.envs_per_run, settings.replay_capacity)
+    sizes = runs, settings.envs_per_run, settings.replay_capacity
+    replay_bytes = bytes_needed(observation, *sizes, prioritized=settings.prioritized)
     place = place_replay(replay_device, device, replay_bytes)
     needed: dict[torch.device, dict[str, int]] = {device: {}, place: {}}
     needed[device]["learner"] = learner_bytes(network, runs, dtype)

@@ -198,6 +198,8 @@ class _Session:
             dtype=dtype,
             execution=execution,
         )
+        if self.trainer.engine.remark:
+            _say(self.trainer.engine.remark)
         self.diverged: dict[int, int] = {}
         """The update at which each run that diverged was not finite."""
         self.logs: list[RunLog] = []
