@@ -18,7 +18,7 @@ from gramian.deep.envs import make_games
 from gramian.deep.training.bench import measure
 from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
 from gramian.deep.training.memory import pick_device, plan_memory
-from gramian.deep.training.trainer import network_spec, patience, plays_itself
+from gramian.deep.training.trainer import network_spec, spin_time
 
 TOLERANCE = 1e-5
 """Largest relative difference that graphed and eager weights may have after ten updates."""
@@ -82,12 +82,10 @@ def bench_command(options: BenchOptions) -> int:
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
     replay_device = _placed(config, device, options.replay_device)
-    patience_s = None if options.patience_us is None else options.patience_us / 1e6
-    if patience_s is None and plays_itself(config, options.cores, device):
-        waits = ", emulator in the learner's process"
-    else:
-        patience_s = patience(config, options.cores, device) if patience_s is None else patience_s
-        waits = f", spinning for {1e6 * patience_s:,.0f} µs" if patience_s else ""
+    spin_s = spin_time(config, options.cores, device) if options.patience_us is None else options.patience_us / 1e6
+    waits = ", emulator in the learner's process" if spin_s is None else ""
+    if spin_s:
+        waits = f", spinning for {1e6 * spin_s:,.0f} µs"
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     order = ", sequential" if settings.sequential else ""
     print(
@@ -101,7 +99,7 @@ def bench_command(options: BenchOptions) -> int:
         replay_device=replay_device,
         execution=execution,
         threads=options.cores,
-        patience_s=patience_s,
+        spin_s=spin_s,
         report=lambda line: print(f"gramian: {line}", file=sys.stderr),
     )
     share = speed.agent_steps_per_second / speed.emulator_steps_per_second

@@ -30,6 +30,13 @@ def output_folder(path: str | Path) -> Path:
     return folder
 
 
+def durable_folder(path: Path) -> None:
+    """Create ``path`` in its folder, so that it is there after a crash as soon as anything in it is."""
+    if not path.is_dir():
+        path.mkdir(exist_ok=True)
+        _sync(path.parent)
+
+
 def files_below(root: Path, name: str) -> list[Path]:
     """The files of a name in a folder and those below it, by path; folders that begin with a dot are left out."""
     found = []

@@ -9,26 +9,26 @@ from gramian.deep.training.config import Config, load_preset, population
 
 
 @pytest.mark.parametrize(
-    ("device", "runs", "threads", "cores", "patience_s"),
+    ("device", "runs", "threads", "cores", "spin_s"),
     [
-        ("cuda", 3, 0, 4, trainer.PATIENCE_S),
-        ("cuda", 3, 4, 16, trainer.PATIENCE_S),
+        ("cuda", 3, 0, 4, trainer.SPIN_S),
+        ("cuda", 3, 4, 16, trainer.SPIN_S),
         ("cuda", 3, 0, 3, 0.0),
         ("cuda", 4, 4, 16, 0.0),
         ("cuda", 12, 72, 8, 0.0),
         ("cpu", 3, 4, 16, 0.0),
     ],
 )
-def test_processes_spin_beside_a_gpu_where_each_has_a_core(monkeypatch, device, runs, threads, cores, patience_s):
+def test_processes_spin_beside_a_gpu_where_each_has_a_core(monkeypatch, device, runs, threads, cores, spin_s):
     given = []
-    monkeypatch.delenv(trainer.PATIENCE, raising=False)
+    monkeypatch.delenv(trainer.SPIN, raising=False)
     monkeypatch.setattr(trainer, "cores", lambda: cores)
     monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["spin_s"]))
     config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], list(range(runs))))
     trainer.make_environments(config, threads, device)
-    trainer.make_environments(config, threads, device, patience_s=0.001)
-    assert given == [patience_s, 0.001]
-    assert trainer.PATIENCE_S > 0
+    trainer.make_environments(config, threads, device, spin_s=0.001)
+    assert given == [spin_s, 0.001]
+    assert trainer.SPIN_S > 0
 
 
 @pytest.mark.parametrize(
@@ -47,25 +47,25 @@ def test_who_learns_plays_too_where_a_gpu_has_one_game_and_one_core(
     monkeypatch, device, runs, threads, cores, asked, here
 ):
     given = []
-    monkeypatch.setenv(trainer.PATIENCE, asked)
+    monkeypatch.setenv(trainer.SPIN, asked)
     monkeypatch.setattr(trainer, "cores", lambda: cores)
     monkeypatch.setattr(trainer, "Environments", lambda *_, **named: given.append(named["here"]))
     config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], list(range(runs))))
     trainer.make_environments(config, threads, device)
-    trainer.make_environments(config, threads, device, patience_s=0.002)
+    trainer.make_environments(config, threads, device, spin_s=0.002)
     assert given == [here, False]
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
-@pytest.mark.parametrize(("asked", "patience_s"), [("0", 0.0), ("500", 0.0005)])
-def test_an_environment_variable_says_otherwise(monkeypatch, device, asked, patience_s):
-    monkeypatch.setenv(trainer.PATIENCE, asked)
+@pytest.mark.parametrize(("asked", "spin_s"), [("0", 0.0), ("500", 0.0005)])
+def test_an_environment_variable_says_otherwise(monkeypatch, device, asked, spin_s):
+    monkeypatch.setenv(trainer.SPIN, asked)
     config = Config("author", load_preset("author"), population(["pong"], [Arm("dqn")], [0]))
-    assert trainer.patience(config, device=device) == patience_s
+    assert trainer.spin_time(config, device=device) == spin_s
 
 
 def test_an_environment_variable_that_is_no_time_is_one_line(monkeypatch, capsys, tmp_path):
-    monkeypatch.setenv(trainer.PATIENCE, "2ms")
+    monkeypatch.setenv(trainer.SPIN, "2ms")
     out = tmp_path / "run"
     arguments = ["--game", "pong", "--arm", "dqn", "--device", "cpu", "--frames", "400", "--out", str(out)]
     assert main(["train", *arguments]) == 2
@@ -75,4 +75,4 @@ def test_an_environment_variable_that_is_no_time_is_one_line(monkeypatch, capsys
 
 def test_games_of_other_kinds_wait_for_nobody():
     config = Config("minatar", load_preset("minatar"), population(["minatar/breakout"], [Arm("dqn")], [0]))
-    assert trainer.patience(config, threads=16, device="cuda") == 0
+    assert trainer.spin_time(config, threads=16, device="cuda") == 0

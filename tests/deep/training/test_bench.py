@@ -98,10 +98,10 @@ def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monke
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said", "patience_s"),
+    ("arguments", "said", "spin_s"),
     [([], ", replay on cpu, ", 0.0), (["--patience-us", "2000"], "2,000 µs", 0.002)],
 )
-def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, arguments, said, patience_s):
+def test_bench_measures_with_the_spin_wait_that_it_says(monkeypatch, capsys, arguments, said, spin_s):
     given = []
 
     def make(*everything):
@@ -112,11 +112,11 @@ def test_bench_measures_with_the_patience_that_it_says(monkeypatch, capsys, argu
     monkeypatch.setattr(bench, "make_environments", make)
     assert main(["bench", "pong", "--seconds", "0.1", "--device", "cpu", *arguments]) == 0
     assert said in capsys.readouterr().out.splitlines()[0]
-    assert given == [patience_s] * 2
+    assert given == [spin_s] * 2
 
 
 def test_bench_says_when_the_process_that_learns_plays_too(monkeypatch, capsys):
-    monkeypatch.setattr(bench_command, "plays_itself", lambda _config, threads, _device: threads == 1)
+    monkeypatch.setattr(bench_command, "spin_time", lambda _config, threads, _device: None if threads == 1 else 0.0)
     for number, said in (("1", True), ("2", False)):
         assert main(["bench", "pong", "--seconds", "0.1", "--device", "cpu", "--cores", number]) == 0
         assert (", emulator in the learner's process, " in capsys.readouterr().out) is said

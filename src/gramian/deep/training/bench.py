@@ -49,13 +49,13 @@ def measure(
     replay_device: torch.device | None = None,
     threads: int = 0,
     execution: Execution = "eager",
-    patience_s: float | None = None,
+    spin_s: float | None = None,
     report: Callable[[str], object] = str,
 ) -> Speed:
     """Train a population for some seconds and look at the clock.
 
     The replay is prefilled with a few hundred steps, ε is at its final value, nothing is logged or saved. The processes
-    that play Atari spin-wait for ``patience_s``, by default as in training. The environments alone come last, so that
+    that play Atari spin-wait for ``spin_s``, by default as in training. The environments alone come last, so that
     the time to the first update is that of ``gramian train``.
     """
     settings = replace(
@@ -67,7 +67,7 @@ def measure(
     config = replace(config, settings=settings)
     report("first updates: compiling" if execution == "compiled" else "first updates")
     age, began = _process_age_s(), time.perf_counter()
-    environments = make_environments(config, threads, device, patience_s)
+    environments = make_environments(config, threads, device, spin_s)
     playing = time.perf_counter()
     trainer = Trainer(config, environments, device=device, replay_device=replay_device, execution=execution)
     learning = time.perf_counter()
@@ -88,7 +88,7 @@ def measure(
     finally:
         trainer.close()
     report("environments alone")
-    emulator = _emulator_rate(make_environments(config, threads, device, patience_s), seconds)
+    emulator = _emulator_rate(make_environments(config, threads, device, spin_s), seconds)
     return Speed(rate, emulator, {} if age is None else {"before": age, **start}, pieces, device_times)
 
 

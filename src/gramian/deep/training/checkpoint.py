@@ -28,7 +28,7 @@ import safetensors.torch
 from torch import Tensor
 
 from gramian.core.errors import UserError
-from gramian.core.files import replace_bytes, replace_text
+from gramian.core.files import durable_folder, replace_bytes, replace_text
 
 FORMAT = 1
 KEPT = 2
@@ -114,7 +114,7 @@ class Checkpoints:
         oldest that is still needed, None where the replay is not saved.
         """
         for run in ("", *self.runs):
-            (self.folder / run / "checkpoints").mkdir(exist_ok=True)
+            durable_folder(self.folder / run / "checkpoints")
         sums = {name: known for files in self._whole.values() for name, known in files.items()}
         if segments_from is None:
             self._segments = []

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import torch
 
 from gramian.core.errors import UserError, WorkFailed
-from gramian.core.files import locked, output_folder, replace_text
+from gramian.core.files import durable_folder, locked, output_folder, replace_text
 from gramian.deep.engines import Execution, pick_execution
 from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints, seal, sealed
 from gramian.deep.training.config import Config, RunSpec, settings_from
@@ -236,7 +236,7 @@ class _Session:
         self.held_out = HeldOut(self.config, self.device)
         record = provenance(self.device, self.command)
         for folder, run in zip(self.folders, self.config.runs, strict=True):
-            folder.mkdir(exist_ok=True)
+            durable_folder(folder)
             write_config(folder, self.config, run)
             add_provenance(folder, record)
         if checkpoint is not None:

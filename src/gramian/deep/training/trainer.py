@@ -30,9 +30,9 @@ NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "ca
 """The network made for each kind of game."""
 FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
-PATIENCE_S = 0.002
+SPIN_S = 0.002
 """Longest spin-wait of Atari's processes, and of a trainer that waits for them, beside a GPU where each has a core."""
-PATIENCE = "GRAMIAN_PATIENCE_US"
+SPIN = "GRAMIAN_PATIENCE_US"
 """Environment variable that sets this time, in microseconds."""
 
 
@@ -57,15 +57,15 @@ def network_spec(config: Config, observation: ObservationSpec, actions: int) -> 
 
 
 def make_environments(
-    config: Config, threads: int = 0, device: torch.device | str = "cpu", patience_s: float | None = None
+    config: Config, threads: int = 0, device: torch.device | str = "cpu", spin_s: float | None = None
 ) -> Environments:
-    """The environments of a population whose learner is on ``device``.
+    """The environments of a population whose learner is on ``device``; Atari by ``threads`` processes (0: one a core).
 
-    ``threads`` processes play Atari, 0 takes one for each core, unless the process that learns `plays_itself`. Beside a
-    GPU the runs are divided in two parts: one plays while actions are chosen for the other. Where no ``patience_s`` is
-    given it is `patience`; where it is, there are processes.
+    Beside a GPU the runs are divided in two parts: one plays while actions are chosen for the other. Processes spin for
+    ``spin_s``, by default as `spin_time` says.
     """
     settings, runs = config.settings, config.runs
+    spins = spin_time(config, threads, device) if spin_s is None else spin_s
     return Environments(
         [run.game for run in runs],
         [run.seed for run in runs],
@@ -73,31 +73,27 @@ def make_environments(
         settings.environment,
         threads,
         parts=min(2, len(runs)) if _beside_gpu(config, device) else 1,
-        spin_s=patience(config, threads, device) if patience_s is None else patience_s,
-        here=patience_s is None and plays_itself(config, threads, device),
+        spin_s=spins or 0.0,
+        here=spins is None,
     )
 
 
-def plays_itself(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> bool:
-    """Whether Atari is played by the process that learns: beside a GPU, one game, one core for both.
+def spin_time(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float | None:
+    """Longest spin-wait in seconds of Atari's processes and of the one that waits for them; 0 is to sleep at once.
 
-    Two processes would take turns on the core. With the environment variable `PATIENCE` there are two all the same.
+    They spin beside a GPU where each has a core; on a CPU the learner needs the cores. None: no process, the one that
+    learns plays itself, beside a GPU where one game and the learner have one core. `SPIN` overrides all.
     """
-    alone = len(config.runs) * config.settings.envs_per_run == 1
-    return _beside_gpu(config, device) and alone and (threads or cores()) == 1 and not os.environ.get(PATIENCE)
-
-
-def patience(config: Config, threads: int = 0, device: torch.device | str = "cpu") -> float:
-    """Longest spin-wait of Atari's processes and of the process that waits for them, in seconds; 0 is to sleep at once.
-
-    They spin beside a GPU where each has a core. On a CPU the learner needs the cores. `PATIENCE` overrides both.
-    """
-    if (asked := os.environ.get(PATIENCE, "")) and config.runs[0].game.kind == "atari":
+    environments = len(config.runs) * config.settings.envs_per_run
+    if (asked := os.environ.get(SPIN, "")) and config.runs[0].game.kind == "atari":
         if not asked.isdecimal():
-            raise UserError(f"{PATIENCE} is '{asked}'; give a whole number of microseconds, 0 to sleep at once")
+            raise UserError(f"{SPIN} is '{asked}'; give a whole number of microseconds, 0 to sleep at once")
         return int(asked) / 1e6
-    processes = len(config.runs) * config.settings.envs_per_run + 1
-    return PATIENCE_S if _beside_gpu(config, device) and processes <= min(threads or cores(), cores()) else 0.0
+    if not _beside_gpu(config, device):
+        return 0.0
+    if environments == 1 and (threads or cores()) == 1:
+        return None
+    return SPIN_S if environments + 1 <= min(threads or cores(), cores()) else 0.0
 
 
 def _beside_gpu(config: Config, device: torch.device | str) -> bool:

@@ -2,8 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from gramian.core import files
 from gramian.core.errors import UserError
-from gramian.core.files import output_folder, replace_text, replacing
+from gramian.core.files import durable_folder, output_folder, replace_text, replacing
 
 
 def test_replace_text_writes_the_whole_file_and_nothing_else(tmp_path):
@@ -30,6 +31,15 @@ def test_replaced_files_have_the_permissions_of_ordinary_ones(tmp_path):
     replace_text(tmp_path / "a", "x")
     (tmp_path / "b").write_text("x")
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_a_new_folder_is_brought_to_the_disk_with_its_parent(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(files, "_sync", synced.append)
+    for _ in range(2):
+        durable_folder(tmp_path / "checkpoints")
+    assert (tmp_path / "checkpoints").is_dir()
+    assert synced == [tmp_path]
 
 
 def test_output_folder_creates_missing_parents(tmp_path):
