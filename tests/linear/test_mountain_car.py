@@ -240,38 +240,3 @@ def test_projected_runs_take_any_orthogonal_start(tmp_path, init):
     lengths, diverged = simulate(options, case, 0, np.zeros(1, dtype=bool), np.zeros((0, 3)))
     assert not diverged
     assert (lengths > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--estimators", "sinlge"], "unknown estimator 'sinlge'; did you mean 'single'?"),
-        (["--estimators", "none"], "unknown estimator 'none'"),
-        (["--lambdas", "-1"], "λ is -1; it must be"),
-        (["--control-lambdas", "-1"], "λ is -1; it must be"),
-        (["--tilings", "0"], "tilings is 0; it must be at least 1"),
-        (["--tiles", "0"], "tiles is 0; it must be at least 1"),
-        (["--copies", "-1"], "copies is -1; it must be at least 0"),
-        (["--copies", "two"], "two"),
-        (["--copies", "1", "all"], "give at least one, each once"),
-        (["--gamma", "1.5"], "gamma is 1.5; it must be in [0, 1]"),
-        (["--epsilon", "-0.1"], "epsilon is -0.1; it must be in [0, 1]"),
-        (["--runs", "0"], "runs is 0; it must be at least 1"),
-        (["--estimators", "two-sample", "running"], "the arms of O(d²) run at the best setting of 'single'"),
-        (["--episodes", "0"], "episodes is 0"),
-        (["--step-sizes", "0"], "a step size is 0; it must be a number above 0"),
-        (["--step-sizes", "0.5", "0.5"], "give at least one, each once"),
-        (["--beta", "0"], "beta is 0; it must be in (0, 1]"),
-        (["--init", "ones"], "unknown initialisation 'ones'"),
-        (["--seed", "-1"], "seed is -1"),
-        (["--threads", "-1"], "threads is -1"),
-        (["--tiles", "3000"], "not enough memory for d = 108,072,012 features"),
-        (["--quick", "--tiles", "3000", "--copies", "0"], "not enough memory for d = 54,036,006 features"),
-    ],
-)
-def test_bad_input_gets_one_line_and_exit_code_2_and_writes_nothing(tmp_path, capsys, options, message):
-    assert main(["mountain-car", "--out", str(tmp_path / "out"), *options]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
-    assert list(tmp_path.iterdir()) == []

@@ -129,31 +129,6 @@ def test_the_command_prints_a_table_and_writes_tables_and_figures(tmp_path, caps
     assert {"regression.csv", "regression_summary.csv", "regression.png", "regression_controls.png"} <= written
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--lambdas", "-0.1"], "λ is -0.1; it must be a finite number, at least 0"),
-        (["--lambdas", "0"], "λ = 0 is always run as a control"),
-        (["--runs", "0"], "runs is 0; it must be at least 1"),
-        (["--steps", "0"], "steps is 0; it must be at least 1"),
-        (["--steps", "1" + "0" * 24], "GB are free; lower --steps, --runs or --threads"),
-        (["--runs", "1" + "0" * 12], "runs is 1,000,000,000,000; it must be at most 1,000,000"),
-        (["--alpha", "0"], "alpha is 0; it must be a number above 0"),
-        (["--rhos", "1.5"], "rho is 1.5; it must be between -1 and 1, as a correlation is"),
-        (["--beta", "2"], "beta is 2; it must be in (0, 1]"),
-        (["--init", "eye"], "unknown initialisation 'eye'"),
-        (["--seed", "-1"], "seed is -1"),
-        (["--threads", "-2"], "threads is -2"),
-    ],
-)
-def test_bad_input_gets_one_line_and_exit_code_2_and_writes_nothing(tmp_path, capsys, options, message):
-    assert main(["regression", "--out", str(tmp_path / "out"), *options]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_an_unwritable_folder_gets_one_line_and_exit_code_2(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["regression", "--quick", "--out", str(tmp_path / "file" / "out")]) == 2

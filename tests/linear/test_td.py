@@ -1,7 +1,6 @@
 import csv
 
 import numpy as np
-import pytest
 
 from gramian.cli import main
 from gramian.linear.td import TD, compute
@@ -24,18 +23,3 @@ def test_the_command_writes_tables_and_a_figure(tmp_path, capsys):
         rows = {(row["arm"], row["lambda"]): row for row in csv.DictReader(stream)}
     assert float(rows["plain, α·d", "0"]["area_minus_control_mean"]) == 0
     assert (tmp_path / "td.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--gamma", "1"], "gamma is 1; it must be in [0, 1)"),
-        (["--features", "1"], "features is 1; it must be from 2 to 12, the number of states"),
-        (["--steps", "0"], "steps is 0"),
-        (["--lambdas", "0"], "λ = 0 is always run as a control"),
-    ],
-)
-def test_bad_input_gets_one_line_and_writes_nothing(tmp_path, capsys, options, message):
-    assert main(["td", "--out", str(tmp_path / "out"), *options]) == 2
-    assert message in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []

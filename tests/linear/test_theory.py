@@ -175,22 +175,3 @@ def test_the_command_prints_verdicts_and_writes_its_table(tmp_path, capsys):
     assert "Proposition 6: the single-sample noise has mean zero" in capsys.readouterr().out
     with (tmp_path / "theory.csv").open(encoding="utf-8") as stream:
         assert {row["verdict"] == row["expected"] for row in csv.DictReader(stream)} == {True}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--features", "1"], "features is 1"),
-        (["--features", "20"], "features is 20; it must be from 2 to 12, the number of states"),
-        (["--lam", "-1"], "λ is -1; it must be"),
-        (["--lam", "0"], "lam is 0"),
-        (["--processes", "0"], "processes is 0"),
-        (["--seed", "-1"], "seed is -1"),
-    ],
-)
-def test_bad_input_gets_one_line_and_exit_code_2(tmp_path, capsys, options, message):
-    assert main(["theory", "--out", str(tmp_path / "out"), *options]) == 2
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert message in lines[0]
-    assert list(tmp_path.iterdir()) == []
