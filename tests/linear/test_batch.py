@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gramian.linear.batch import ERROR_CAP, Samples, distance_from_orthogonal, groups, learn_runs
+from gramian.linear.batch import ERROR_CAP, Samples, distance_from_orthogonal, learn_runs
 from gramian.linear.learner import ESTIMATORS, Arm, initial_transform
 from gramian.linear.mdp import random_process
 from tests.linear.oracle import DenseLearner
@@ -66,10 +66,10 @@ def test_a_batch_equals_the_dense_equations_run_by_run(arm, task):
                     following = [] if samples.following is None else [samples.following[n, :, b]]
                     second = samples.seconds[n, :, b] if arm.two_samples else None
                     slow.q_step(samples.phi[n, :, b], samples.rewards[n, b], following, samples.gamma, second)
-            np.testing.assert_allclose(found.errors[:, k, b], np.array(curve)[RECORD], atol=1e-10)
+            np.testing.assert_allclose(found.errors[k, :, b], np.array(curve)[RECORD], atol=1e-10)
             assert found.areas[k, b] == pytest.approx(np.mean(curve[:-1]), abs=1e-10)
             expected = np.full(3, np.nan) if arm.form == "plain" else np.array(far)[RECORD]
-            np.testing.assert_allclose(found.distances[:, k, b], expected, atol=1e-10)
+            np.testing.assert_allclose(found.distances[k, :, b], expected, atol=1e-10)
 
 
 def test_distance_from_orthogonal_is_a_norm():
@@ -79,12 +79,12 @@ def test_distance_from_orthogonal_is_a_norm():
 
 @pytest.mark.parametrize("task", [regression(2), evaluation(3)], ids=["regression", "TD(0)"])
 def test_a_diverged_run_is_capped_and_marked_and_its_distance_is_not_recorded(task):
-    _, found = learned(task, [Arm("reduced", "single", 0.1)], alpha=50.0)
+    _, found = learned(task, [Arm("reduced", "single", 0.1), Arm("full")], alpha=50.0)  # of two kinds
     assert found.diverged.all()
-    assert (found.errors[-1] == ERROR_CAP).all()
+    assert (found.errors[:, -1] == ERROR_CAP).all()
     assert (found.areas <= ERROR_CAP).all()
-    assert np.isfinite(found.distances[0]).all()
-    assert np.isnan(found.distances[-1]).all()
+    assert np.isfinite(found.distances[:, 0]).all()
+    assert np.isnan(found.distances[:, -1]).all()
 
 
 def test_the_reduced_form_with_lambda_0_is_plain_regression_at_alpha_d_bit_for_bit():
@@ -93,8 +93,3 @@ def test_the_reduced_form_with_lambda_0_is_plain_regression_at_alpha_d_bit_for_b
     rules = [[arm.rule(arm.alpha(0.01, 2))] for arm in (Arm("plain"), Arm("reduced"))]
     plain, reduced = (learn_runs(rule, samples, C, solution, A, record) for rule in rules)
     np.testing.assert_array_equal(plain.errors, reduced.errors)
-
-
-def test_rules_that_differ_in_step_size_and_lambda_alone_are_one_group():
-    rules = [Arm("plain").rule(0.1), Arm("full", "single", 0.1).rule(0.1), Arm("plain").rule(0.2)]
-    assert groups(rules) == [[0, 2], [1]]

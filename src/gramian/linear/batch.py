@@ -47,28 +47,52 @@ class Curves(NamedTuple):
     """How K cases of R runs learned."""
 
     errors: Floats
-    """(w − w*)ᵀC(w − w*) after the recorded steps [points, K, R]."""
+    """(w − w*)ᵀC(w − w*) after the recorded steps [K, points, R]."""
     distances: Floats
-    """‖AᵀA − I‖_F/√d then [points, K, R]; NaN without A and once a run has diverged."""
+    """‖AᵀA − I‖_F/√d then [K, points, R]; NaN without A and once a run has diverged."""
     areas: Floats
     """Mean error before each step [K, R]: the area under the learning curve over its length."""
     diverged: NDArray[np.bool_]
     """[K, R]."""
 
 
-def learn_runs(rules: list[Rule], samples: Samples, C: Floats, solution: Floats, A: Floats, record: Integers) -> Curves:
-    """Learn from ``samples`` by K rules that differ in α and λ alone, from A [d, d, R] and θ = 1.
+def learn_runs(
+    rules: list[Rule],
+    samples: Samples,
+    C: Floats,
+    solution: Floats,
+    A: Floats,
+    record: Integers,
+    stop: NDArray[np.bool_] | None = None,
+) -> Curves:
+    """Learn from ``samples`` by K rules, from A [d, d, R] and θ = 1.
 
     The error is taken against the ``solution`` w* [d, R] in the second moment C [d, d, R]; R may be 1 in both.
-    ``record`` [points] counts steps. The plain form with a single sample shrinks, as in `gramian.linear.kernels.learn`.
+    ``record`` [points] counts steps. Setting ``stop[0]`` ends it early.
     """
+    shape = len(rules), len(record), A.shape[2]
+    found = Curves(np.full(shape, np.nan), np.full(shape, np.nan), np.zeros(shape[::2]), np.zeros(shape[::2], bool))
+    alike: dict[tuple[int, int, bool], list[int]] = {}
+    for place, rule in enumerate(rules):
+        alike.setdefault((rule.form, rule.estimator, rule.projected), []).append(place)
+    for group in alike.values():
+        if stop is not None and stop[0]:
+            break
+        own = _learn([rules[place] for place in group], samples, C, solution, A, record)
+        for ours, theirs in zip(found, own, strict=True):
+            ours[group] = theirs
+    return found
+
+
+def _learn(rules: list[Rule], samples: Samples, C: Floats, solution: Floats, A: Floats, record: Integers) -> Curves:
+    """The same for rules that differ in α and λ alone; the plain form with a single sample shrinks, as in `learn`."""
     form, estimator, projected, _, _, beta = rules[0]
     alpha, lam = (np.array([[getattr(rule, name)] for rule in rules]) for name in ("alpha", "lam"))
     phi, rewards, seconds, following, gamma = samples
     steps, d, runs = phi.shape
     A = np.repeat(A[:, :, None], len(rules), axis=2)
     w, theta, S = A.sum(axis=1), np.ones(A.shape[1:]), np.zeros_like(A)
-    errors, distances = np.full((2, len(record), len(rules), runs), np.nan)
+    errors, distances = np.full((2, len(rules), len(record), runs), np.nan)
     areas, diverged = np.zeros((len(rules), runs)), np.zeros((len(rules), runs), dtype=bool)
     with np.errstate(all="ignore"):  # of runs that diverge
         for step in range(steps + 1):
@@ -77,10 +101,10 @@ def learn_runs(rules: list[Rule], samples: Samples, C: Floats, solution: Floats,
             diverged |= ~(error < ERROR_CAP)
             error[diverged] = ERROR_CAP
             for point in np.flatnonzero(record == step) if step in record else ():
-                errors[point] = error
+                errors[:, point] = error
                 if form != PLAIN:
                     far = distance_from_orthogonal(A)
-                    distances[point] = np.where(diverged | ~(far < ERROR_CAP), np.nan, far)
+                    distances[:, point] = np.where(diverged | ~(far < ERROR_CAP), np.nan, far)
             if step == steps:
                 return Curves(errors, distances, areas, diverged)
             areas += error / steps
@@ -112,14 +136,6 @@ def learn_runs(rules: list[Rule], samples: Samples, C: Floats, solution: Floats,
             else:
                 w = (A * theta).sum(axis=1)
     raise AssertionError("the last step returns")
-
-
-def groups(rules: list[Rule]) -> list[list[int]]:
-    """Places of the rules that differ in α and λ alone, together."""
-    found: dict[tuple[int, int, bool], list[int]] = {}
-    for place, rule in enumerate(rules):
-        found.setdefault((rule.form, rule.estimator, rule.projected), []).append(place)
-    return list(found.values())
 
 
 def _direction(estimator: int, y: Floats, other: Floats, S: Floats, beta: float) -> Floats:

@@ -1,7 +1,7 @@
 """The paper's stochastic linear regression, with the controls that tell decorrelation from a larger step size."""
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from gramian.core.csv_tables import Value, write_csv
 from gramian.core.errors import require, require_least
 from gramian.core.statistics import mean_and_error
 from gramian.core.text import plus_minus, text_table, three_digits
-from gramian.linear.batch import Samples, groups, learn_runs
+from gramian.linear.batch import Samples, learn_runs
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.learner import Arm, check_alpha, check_lambdas, initial_transform
-from gramian.linear.sweep import Arrays, Cells, SweepOptions, check_memory, run_cells
+from gramian.linear.sweep import Arrays, SweepOptions, check_memory, run_blocks
 
 BEST = (1.0, 2.0)
 """w*: the labels are y = x₁ + 2x₂."""
@@ -142,13 +142,8 @@ def block(options: Regression, runs: range, stop: NDArray[np.bool_]) -> Arrays:
         covariance = np.array([[1.0, rho], [rho, 1.0]])
         x, x_second = (np.einsum("ij,tjb->tib", np.linalg.cholesky(covariance), part) for part in (z, second))
         samples = Samples(x, np.einsum("i,tib->tb", best, x), x_second)
-        for group in groups(rules):
-            if stop[0]:
-                break
-            own = [rules[c] for c in group]
-            found = learn_runs(own, samples, covariance[:, :, None], best[:, None], A0, points)
-            errors[r, group], distances[r, group] = found.errors.swapaxes(0, 1), found.distances.swapaxes(0, 1)
-            areas[r, group], diverged[r, group] = found.areas, found.diverged
+        found = learn_runs(rules, samples, covariance[:, :, None], best[:, None], A0, points, stop)
+        errors[r], distances[r], areas[r], diverged[r] = found
     plateau = np.full(areas.shape, np.nan)
     if options.steps >= PLATEAU[1]:
         plateau = errors[:, :, (points >= PLATEAU[0]) & (points <= PLATEAU[1])].mean(axis=2)
@@ -210,18 +205,7 @@ def compute(options: Regression) -> Results:
     values = 4 * len(BEST) * options.steps * min(options.runs, BLOCK_RUNS)
     needed = options.threads_used * values * np.dtype(np.float64).itemsize
     check_memory(needed, f"{options.steps:,} steps", "--steps, --runs or --threads")
-    configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
-    cells = Cells(options.out, {"command": "regression", **configuration})
-    blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]
-    names = [f"runs-{runs.start:06d}-{runs.stop:06d}" for runs in blocks]
-    run_cells(
-        cells,
-        {name: partial(block, options, runs) for name, runs in zip(names, blocks, strict=True)},
-        threads=options.threads_used,
-        description="regression",
-        unit="block",
-    )
-    loaded = [cells.load(name) for name in names]
+    loaded = run_blocks(options, "regression", BLOCK_RUNS, partial(block, options))
     by_run = ("areas", "plateau", "final", "diverged")
     return Results(
         options,

@@ -4,7 +4,8 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,15 @@ def run_cells(
         except BaseException:
             stop[0] = True  # the kernels look at it between episodes
             raise
+
+
+def run_blocks(
+    options: SweepOptions, command: str, size: int, block: Callable[[range, NDArray[np.bool_]], Arrays]
+) -> list[Arrays]:
+    """The arrays of every ``block`` of ``size`` runs; those that are missing in the folder are computed."""
+    configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
+    cells = Cells(options.out, {"command": command, **configuration})
+    blocks = [range(start, min(start + size, options.runs)) for start in range(0, options.runs, size)]
+    jobs = {f"runs-{runs.start:06d}-{runs.stop:06d}": partial(block, runs) for runs in blocks}
+    run_cells(cells, jobs, threads=options.threads_used, description=command, unit="block")
+    return [cells.load(name) for name in jobs]

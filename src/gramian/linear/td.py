@@ -1,6 +1,6 @@
 """TD(0) policy evaluation on random Markov decision processes: every form with its controls, against the solution."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -11,12 +11,12 @@ from gramian.core.csv_tables import Value, write_csv
 from gramian.core.errors import require, require_least
 from gramian.core.statistics import mean_and_error
 from gramian.core.text import plus_minus, text_table
-from gramian.linear.batch import Samples, groups, learn_runs
+from gramian.linear.batch import Samples, learn_runs
 from gramian.linear.kernels import Floats, Integers
 from gramian.linear.learner import check_alpha, check_lambdas, initial_transform
 from gramian.linear.mdp import check_features, random_process
 from gramian.linear.regression import Case, cases, control_of, record_points
-from gramian.linear.sweep import Arrays, Cells, SweepOptions, run_cells
+from gramian.linear.sweep import Arrays, SweepOptions, run_blocks
 
 BLOCK_RUNS = 50
 QUICK_RUNS, QUICK_STEPS = 10, 2000
@@ -77,12 +77,7 @@ def block(options: TD, runs: range, stop: NDArray[np.bool_]) -> Arrays:
         drawn.append([*transitions, process.C, process.td_fixed_point(), initial_transform(options.init, d, rng)])
     phi, rewards, following, seconds, C, solution, A = (np.stack(part, axis=-1) for part in zip(*drawn, strict=True))
     samples = Samples(phi, rewards, seconds, following, options.gamma)
-    errors = np.full((len(listed), len(points), len(runs)), np.nan)
-    for group in groups(rules):
-        if stop[0]:
-            break
-        found = learn_runs([rules[c] for c in group], samples, C, solution, A, points)
-        errors[group] = found.errors.swapaxes(0, 1)
+    errors = learn_runs(rules, samples, C, solution, A, points, stop).errors
     return {"errors": errors / errors[:, :1]}
 
 
@@ -106,18 +101,8 @@ class Results:
 
 def compute(options: TD) -> Results:
     """Run what is missing in the folder of ``options`` and gather everything."""
-    configuration = {key: value for key, value in asdict(options).items() if key not in ("out", "threads", "quick")}
-    cells = Cells(options.out, {"command": "td", **configuration})
-    blocks = [range(start, min(start + BLOCK_RUNS, options.runs)) for start in range(0, options.runs, BLOCK_RUNS)]
-    jobs = {f"runs-{runs.start:06d}-{runs.stop:06d}": partial(block, options, runs) for runs in blocks}
-    run_cells(
-        cells,
-        jobs,
-        threads=options.threads_used,
-        description="td",
-        unit="block",
-    )
-    errors = np.concatenate([cells.load(name)["errors"] for name in jobs], axis=-1)
+    loaded = run_blocks(options, "td", BLOCK_RUNS, partial(block, options))
+    errors = np.concatenate([part["errors"] for part in loaded], axis=-1)
     return Results(options, options.cases(), record_points(options.steps), errors)
 
 
