@@ -21,6 +21,7 @@ from gramian.core.arms import Arm, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.files import plan_paths
 from gramian.core.games import find_game, game_name
+from gramian.core.statistics import mean_over_runs
 from gramian.deep.training.config import RunSpec
 from gramian.study import rule
 from gramian.study.manifest import SETTLED, STUDY, cells_text, check_exports, in_no_part, read_toml
@@ -211,12 +212,12 @@ class Tuning:
             raise UserError(f"no penalty in '{self.folder}' has {rule.FEWEST_KAPPAS} κ or more; nothing to choose from")
         members = [name for name in arms if name == "dqn" or any(name in own for own in grids.values())]
         finals = self._finals(members)
-        means = {name: _mean_over_runs(own) for name, own in finals.items()}
+        means = {name: mean_over_runs(own) for name, own in finals.items()}
         games = rule.counting_games(means, members)
         if not games:
             raise UserError(f"the arms in '{self.folder}' all score the same, or not at all; train them for longer")
         shares = rule.within_range(finals, means, members, games)
-        score = {name: float(_mean_over_runs(own).mean()) for name, own in shares.items()}
+        score = {name: float(mean_over_runs(own).mean()) for name, own in shares.items()}
         found = []
         for penalty, own in grids.items():
             pairs = tuple((arms[name].kappa, score[name]) for name in own)
@@ -250,13 +251,6 @@ class Tuning:
         for name, seed, place in diverged:
             finals[name][seed, place] = _random_score(self.games[place], random[self.games[place]])
         return finals
-
-
-def _mean_over_runs(scores: Array) -> Array:
-    """``[S, G]`` → ``[G]``, of the runs that are there; NaN where there is none."""
-    present = np.isfinite(scores)
-    counts = present.sum(0)
-    return np.asarray(np.where(counts, np.where(present, scores, 0.0).sum(0) / np.maximum(counts, 1), np.nan))
 
 
 def _random_score(game: str, played: Sequence[float]) -> float:
