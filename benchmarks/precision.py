@@ -2,6 +2,7 @@
 
 The Gram form subtracts two numbers that are nearly equal when the features are nearly decorrelated, so its error is
 stated against what is subtracted: in value against ‖C‖_F², in gradient against the norm of the gradient of ‖C‖_F².
+Of the scale-free penalties C is that of the features divided by their scale.
 
     python -m benchmarks.precision [--device cuda] [--tf32] [--quick]
 """
@@ -14,15 +15,25 @@ import torch
 from torch import Tensor
 
 from benchmarks.command_line import Parser, exit_code, table
-from gramian import covariance_penalty, gram_penalty, gram_terms, unbiased_gram_penalty
+from gramian import (
+    correlation_penalty,
+    covariance_penalty,
+    cross_penalty,
+    gram_penalty,
+    isotropy_penalty,
+    norm_penalty,
+    unbiased_gram_penalty,
+)
 
 Penalty = Callable[..., Tensor]
 PENALTIES: dict[str, Penalty] = {
     "covariance": covariance_penalty,
     "gram": gram_penalty,
     "unbiased": unbiased_gram_penalty,
-    "norm": lambda x, centered: gram_terms(x, centered=centered).norm,
-    "cross": lambda x, centered: gram_terms(x, centered=centered).cross,
+    "norm": norm_penalty,
+    "cross": cross_penalty,
+    "isotropy": isotropy_penalty,
+    "correlation": correlation_penalty,
 }
 SAMPLES = (4, 32, 256)
 FEATURES = (2, 32, 512, 8192)
@@ -90,9 +101,16 @@ def rounding_errors(penalty: Penalty, features: Tensor, *, centered: bool) -> Er
     """Errors of ``penalty`` on float32 ``features`` against the same function in float64."""
     exact = features.double()
     x = exact - exact.mean(-2, keepdim=True) if centered else exact
-    gram = x @ x.mT
+    variance = x.square().mean(-2)
+    scale = torch.ones_like(variance)
+    if penalty is isotropy_penalty:
+        scale *= variance.sum().sqrt()
+    elif penalty is correlation_penalty:
+        scale = (variance.shape[0] ** 0.5 * torch.maximum(variance, 1e-4 * variance.mean())).sqrt()
+    z = x / scale
+    gram = z @ z.mT
     value_unit = gram.square().sum() / len(x) ** 2
-    gradient_unit = (4 / len(x) ** 2 * gram @ x).norm()
+    gradient_unit = (4 / len(x) ** 2 * gram @ z / scale).norm()
 
     value, gradient = value_and_gradient(penalty, features, centered)
     true_value, true_gradient = value_and_gradient(penalty, exact, centered)

@@ -16,6 +16,9 @@ PENALTIES = {
     "norm": lambda features, centered: gramian.gram_terms(features, centered=centered).norm,
     "cross": lambda features, centered: gramian.gram_terms(features, centered=centered).cross,
     "l2": lambda features, centered: features.square().sum(1).mean() + 0 * centered,
+    "isotropy": gramian.isotropy_penalty,
+    "correlation": gramian.correlation_penalty,
+    "vicreg": lambda features, centered: gramian.vicreg_penalty(features) + 0 * centered,
 }
 
 

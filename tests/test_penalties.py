@@ -14,18 +14,35 @@ from hypothesis.extra import numpy as npst
 import gramian
 from benchmarks.precision import CASES, PENALTIES, batches, rounding_errors
 from gramian import (
+    correlation_penalty,
     covariance_penalty,
     decorrelation_penalty,
     gram_penalty,
     gram_terms,
+    isotropy_penalty,
     kappa,
+    l2_penalty,
     lam,
+    orthogonality_penalty,
+    permuted_gram_penalty,
+    sigreg_penalty,
     unbiased_gram_penalty,
+    vicreg_penalty,
 )
 from gramian.penalties import _tf32_allowed
+from tests.deep.naive import naive_penalty
+
+
+def sketched(features):
+    """`sigreg_penalty` along the same directions each time."""
+    noise = torch.arange(16.0 * features.shape[-1]).cos().reshape(-1, 16)
+    return sigreg_penalty(features, noise.to(features.device))
+
 
 SAME_NUMBER = [covariance_penalty, gram_penalty, decorrelation_penalty]
 ALL = [*SAME_NUMBER, unbiased_gram_penalty]
+SCALE_FREE = [isotropy_penalty, correlation_penalty]
+EVERY = [*ALL, *SCALE_FREE, vicreg_penalty, l2_penalty, sketched]
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
 
 
@@ -240,7 +257,7 @@ def test_the_question_of_tf32_does_not_break_a_compiled_graph():
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("penalty", ALL)
+@pytest.mark.parametrize("penalty", [*ALL, *SCALE_FREE])
 @pytest.mark.parametrize("centered", [True, False])
 def test_leading_axes_are_independent_batches(penalty, centered, device):
     features = torch.randn(2, 3, 5, 4, dtype=torch.float64).to(device)
@@ -251,7 +268,7 @@ def test_leading_axes_are_independent_batches(penalty, centered, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("penalty", ALL)
+@pytest.mark.parametrize("penalty", EVERY)
 def test_vmap_gives_the_batched_result(penalty, device):
     features = torch.randn(3, 6, 4, dtype=torch.float64).to(device)
     torch.testing.assert_close(torch.func.vmap(penalty)(features), penalty(features))
@@ -261,7 +278,7 @@ def test_vmap_gives_the_batched_result(penalty, device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("penalty", [*ALL, lambda x: gram_terms(x).cross])
+@pytest.mark.parametrize("penalty", [*EVERY, lambda x: gram_terms(x).cross])
 def test_compiled_without_a_graph_break_it_gives_the_same_value_and_gradient(penalty, device):
     features = torch.randn(8, 16, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
     torch._dynamo.reset()
@@ -281,7 +298,7 @@ def test_the_cpu_code_generator_accepts_the_gram_penalty():
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("penalty", ALL)
+@pytest.mark.parametrize("penalty", EVERY)
 def test_inside_autocast_they_compute_in_float32(penalty, device):
     features = torch.randn(16, 64, generator=torch.Generator().manual_seed(0)).to(device).requires_grad_()
     with torch.autocast(device, dtype=torch.bfloat16):
@@ -291,7 +308,7 @@ def test_inside_autocast_they_compute_in_float32(penalty, device):
     torch.testing.assert_close(torch.autograd.grad(inside, features), torch.autograd.grad(penalty(features), features))
 
 
-@pytest.mark.parametrize("penalty", ALL)
+@pytest.mark.parametrize("penalty", EVERY)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_features_are_computed_and_returned_in_float32(penalty, dtype):
     features = (300 * torch.randn(16, 64, generator=torch.Generator().manual_seed(0))).to(dtype)
@@ -301,7 +318,7 @@ def test_half_precision_features_are_computed_and_returned_in_float32(penalty, d
     assert torch.autograd.grad(penalty(leaf / 300), leaf)[0].dtype == dtype
 
 
-@pytest.mark.parametrize("penalty", [*ALL, gram_terms])
+@pytest.mark.parametrize("penalty", [*EVERY, gram_terms])
 def test_wrong_input_raises_an_error_that_names_what_it_got(penalty):
     with pytest.raises(ValueError, match=r"\[\.\.\., n, d\].*got \[7\]"):
         penalty(torch.zeros(7))
@@ -337,13 +354,13 @@ def test_one_feature_has_no_pair():
         assert abs(float(gram_penalty(features, centered=centered))) < 1e-6 * float(features.square().sum() ** 2)
 
 
-@pytest.mark.parametrize("penalty", ALL)
+@pytest.mark.parametrize("penalty", EVERY[:-1])
 def test_no_features_and_no_batches_give_zero_and_nothing(penalty):
     assert penalty(torch.zeros(5, 0)) == 0
     assert penalty(torch.zeros(0, 5, 3)).shape == (0,)
 
 
-@pytest.mark.parametrize("penalty", ALL)
+@pytest.mark.parametrize("penalty", EVERY)
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_non_finite_features_spoil_their_own_batch_alone(penalty, bad):
     features = torch.randn(3, 6, 4, requires_grad=True, generator=torch.Generator().manual_seed(0))
@@ -365,6 +382,119 @@ def test_the_gram_forms_never_make_a_d_by_d_matrix(penalty, centered):
     features = torch.rand(4, d, requires_grad=True)
     penalty(features, centered=centered).backward()
     assert features.grad is not None
+
+
+# --- free of scale ---
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("penalty", SCALE_FREE)
+@pytest.mark.parametrize("centered", [True, False])
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6)])
+class TestScaleFree:
+    def test_is_what_its_definition_says(self, penalty, centered, shape):
+        x = drawn(*shape) + 0.3
+        x[:, 0] *= 1e-3  # below the floor
+        expected = naive_penalty(penalty.__name__.removesuffix("_penalty"), x, None, centered)
+        torch.testing.assert_close(penalty(x, centered=centered), expected, rtol=1e-12, atol=0)
+
+    def test_does_not_depend_on_the_scale(self, penalty, centered, shape):
+        x = drawn(*shape)
+        for factor in (1e-100, 1e100):
+            torch.testing.assert_close(penalty(x * factor, centered=centered), penalty(x, centered=centered))
+        single = x.float()
+        for factor in (1e-30, 1e30):
+            torch.testing.assert_close(penalty(single * factor, centered=centered), penalty(single, centered=centered))
+
+    def test_its_gradient_does_not_pull_on_the_scale(self, penalty, centered, shape):
+        leaf = drawn(*shape) + 0.3
+        leaf[:, 0] *= 1e-3
+        leaf.requires_grad_()
+        (gradient,) = torch.autograd.grad(penalty(leaf, centered=centered), leaf)
+        assert abs(float((gradient * leaf.detach()).sum())) < 1e-13 * float(gradient.norm() * leaf.detach().norm())
+
+    def test_its_gradient_equals_finite_differences_below_the_floor_too(self, penalty, centered, shape):
+        x = drawn(*shape)
+        x[:, 0] *= 1e-3
+        x.requires_grad_()
+        assert torch.autograd.gradcheck(lambda x: penalty(x, centered=centered), x, eps=1e-7)
+
+
+@pytest.mark.parametrize("penalty", SCALE_FREE)
+def test_features_that_do_not_vary_have_no_penalty_and_no_gradient(penalty):
+    for value in (0.0, 0.1, 1e20):
+        leaf = torch.full((3, 4), value, requires_grad=True)
+        assert penalty(leaf) == 0
+        assert abs(torch.autograd.grad(penalty(leaf), leaf)[0]).max() < 1e-6
+
+
+def test_isotropy_is_the_inverse_participation_ratio():
+    rotation = torch.linalg.qr(drawn(5, 5)).Q
+    assert float(isotropy_penalty(rotation, centered=False)) == pytest.approx(1 / 5)
+    eigenvalues = torch.linalg.eigvalsh(drawn(9, 5).T.cov())
+    ratio = eigenvalues.sum() ** 2 / eigenvalues.square().sum()
+    assert float(1 / isotropy_penalty(drawn(9, 5))) == pytest.approx(float(ratio))
+
+
+def test_dead_features_lower_the_correlation_penalty_of_a_small_batch():
+    x = drawn(200, 32, 128)
+    assert float(correlation_penalty(x).mean()) == pytest.approx(127 / 31, rel=0.02)
+    x[..., 8:] = 0
+    assert float(correlation_penalty(x).mean()) == pytest.approx(8 * 7 / 128 / 31, rel=0.05)
+
+
+def test_the_trap_of_dividing_by_the_trace_is_minimal_with_all_variance_in_one_feature():
+    one = torch.zeros(8, 4, dtype=torch.float64)
+    one[:, 0] = drawn(8)
+
+    def trap(x):
+        return covariance_penalty(x) / x.var(0, correction=0).sum() ** 2
+
+    assert trap(one) == 0 < trap(drawn(8, 4))
+    assert float(isotropy_penalty(one)) == pytest.approx(1)
+    assert isotropy_penalty(drawn(8, 4)) < 0.5
+
+
+# --- what they are compared with ---
+
+
+def test_a_permuted_gram_penalty_is_that_of_permuted_features():
+    x, noise = drawn(3, 6, 4), drawn(3, 6, 4, seed=1)
+    permuted = torch.stack([torch.stack([a[b.argsort()] for a, b in zip(*both, strict=True)], 1)
+                            for both in zip(x.mT, noise.mT, strict=True)])  # fmt: skip
+    torch.testing.assert_close(permuted_gram_penalty(x, noise), gram_penalty(permuted))
+    assert torch.autograd.gradcheck(lambda x: permuted_gram_penalty(x, noise), x.requires_grad_())
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6)])
+def test_vicreg_is_its_variance_and_covariance_terms(shape):
+    x = drawn(*shape) * torch.linspace(0.3, 2, shape[1], dtype=torch.float64)
+    torch.testing.assert_close(vicreg_penalty(x), naive_penalty("vicreg", x, None, True), rtol=1e-12, atol=0)
+    assert torch.autograd.gradcheck(vicreg_penalty, x.requires_grad_())
+
+
+def test_sigreg_is_the_distance_of_characteristic_functions():
+    x, noise = drawn(7, 4), drawn(4, 3, seed=1)
+    total = 0.0
+    for direction in noise.T.numpy():
+        along = x.numpy() @ (direction / np.linalg.norm(direction))
+        for t in np.linspace(-5, 5, 8):
+            total += abs(np.exp(1j * t * along).mean() - np.exp(-(t**2) / 2)) ** 2 / (8 * 3)
+    assert float(sigreg_penalty(x, noise)) == pytest.approx(total, rel=1e-12)
+    assert torch.autograd.gradcheck(lambda x: sigreg_penalty(x, noise), x.requires_grad_())
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3)])
+def test_orthogonality_is_zero_for_orthonormal_weights_alone(shape):
+    weight = torch.linalg.qr(drawn(5, 3)).Q.reshape(5, 3)
+    weight = weight if shape == (5, 3) else weight.T
+    assert float(orthogonality_penalty(weight)) < 1e-28
+    assert float(orthogonality_penalty(2 * weight, scale=4.0)) < 1e-27
+    assert float(orthogonality_penalty(2 * weight)) == pytest.approx(27)
+    assert torch.autograd.gradcheck(orthogonality_penalty, drawn(*shape).requires_grad_())
 
 
 def test_kappa_of_each_convention():

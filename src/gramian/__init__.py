@@ -18,13 +18,23 @@ if TYPE_CHECKING:
     from gramian.attach import Attachment, attach
     from gramian.penalties import (
         GramTerms,
+        correlation_penalty,
         covariance_penalty,
+        cross_penalty,
         decorrelation_penalty,
+        dr3_penalty,
         gram_penalty,
         gram_terms,
+        isotropy_penalty,
         kappa,
+        l2_penalty,
         lam,
+        norm_penalty,
+        orthogonality_penalty,
+        permuted_gram_penalty,
+        sigreg_penalty,
         unbiased_gram_penalty,
+        vicreg_penalty,
     )
 
 __version__ = "0.1.0"
@@ -33,13 +43,23 @@ __all__ = [
     "Attachment",
     "GramTerms",
     "attach",
+    "correlation_penalty",
     "covariance_penalty",
+    "cross_penalty",
     "decorrelation_penalty",
+    "dr3_penalty",
     "gram_penalty",
     "gram_terms",
+    "isotropy_penalty",
     "kappa",
+    "l2_penalty",
     "lam",
+    "norm_penalty",
+    "orthogonality_penalty",
+    "permuted_gram_penalty",
+    "sigreg_penalty",
     "unbiased_gram_penalty",
+    "vicreg_penalty",
 ]
 
 _HOME = dict.fromkeys(__all__, "gramian.penalties") | dict.fromkeys(["Attachment", "attach"], "gramian.attach")

@@ -31,7 +31,7 @@ FROM_TERMS: dict[str, Callable[[GramTerms], Tensor]] = {
 """Penalties that come with the terms, which are computed for `Attachment.last` anyway: no second Gram matrix."""
 OTHERS = ("covariance", "decorrelation")
 """Penalties without an arm of their own: another name of ``decor``, and the cheaper of ``decor`` and ``gram``."""
-NAMES = (*(kind for kind, penalty in PENALTIES.items() if not penalty.next_features), *OTHERS)
+NAMES = (*(kind for kind, penalty in PENALTIES.items() if penalty.of_features_alone), *OTHERS)
 """What ``penalty`` may be called in `attach`."""
 
 Scale = float | Tensor | torch.amp.GradScaler | Callable[[], float | Tensor]
@@ -69,7 +69,7 @@ def attach(
         Coefficient κ ≥ 0 of the penalty beside a loss that is a *mean* over samples; `gramian.kappa` converts a
         published λ. At 0 the host trains as if nothing were attached, bit for bit, and the penalty is only measured.
     penalty
-        A name of `gramian.core.arms.PENALTIES` that needs no next states; ``covariance`` is ``decor``, and
+        A name of `gramian.core.arms.PENALTIES` of the features alone; ``covariance`` is ``decor``, and
         ``decorrelation`` the cheaper of ``gram`` and ``decor``.
     centered
         Subtract the mean over the samples first.

@@ -4,9 +4,9 @@ import pytest
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from gramian.core.arms import arm_styles
+from gramian.core.arms import PENALTIES, arm_styles
 
-KINDS = ["dqn", "decor:10.24", "gram:10.24", "gram-unbiased:10.24", "norm:1.0", "cross:1.0", "l2:1.0", "dr3:1.0"]
+KINDS = ["dqn", *(f"{kind}:1.0" for kind in PENALTIES)]
 
 
 def luminance(color: str) -> float:

@@ -76,6 +76,17 @@ def naive_penalty(kind, features, next_features, centered):
         return sum(features[a].dot(features[a]) for a in range(n)) / n
     if kind == "dr3":
         return sum(features[a].dot(next_features[a]) for a in range(n)) / n
+    if kind in ("isotropy", "correlation"):
+        variance = [(x[:, i] ** 2).mean() for i in range(d)]
+        if kind == "isotropy":
+            return sum((x[:, i] * x[:, j]).mean() ** 2 for i in range(d) for j in range(d)) / sum(variance) ** 2
+        floor = 1e-4 * sum(variance) / d
+        z = [x[:, i] / max(variance[i], floor) ** 0.5 for i in range(d)]
+        return sum((z[i] * z[j]).mean() ** 2 for i, j in itertools.permutations(range(d), 2)) / d
+    if kind == "vicreg":
+        covariance = torch.cov(features.T)
+        hinge = sum((1 - (covariance[i, i] + 1e-4) ** 0.5).clamp_min(0) for i in range(d))
+        return (25 * hinge + sum(covariance[i, j] ** 2 for i, j in itertools.permutations(range(d), 2))) / d
     assert kind == "gram-unbiased"
     # Average over all samples that are all different, of the product of two independent estimates.
     f = features
@@ -139,9 +150,9 @@ class NaiveRun:
                 td_losses.append(abs(error) - 0.5)
         td = sum(td_losses) / len(td_losses)
         penalty = torch.zeros((), dtype=dtype)
-        if self.arm.kind != "dqn":
+        for term in self.arm.active:
             _, next_features = self.online(batch.next_observations)
-            penalty = self.arm.kappa * naive_penalty(self.arm.kind, features, next_features, self.arm.centered)
+            penalty = penalty + term.kappa * naive_penalty(term.kind, features, next_features, term.centered)
         return td, penalty
 
     def update(self, batch):

@@ -2,7 +2,7 @@
 
 import torch
 
-from gramian.deep.agent.arms import Arm
+from gramian.core.arms import Arm, combined
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.networks import NetworkSpec
@@ -19,7 +19,12 @@ EVERY_ARM = [
     *(Arm(kind, 0.1 * (i + 1), centered) for i, kind in enumerate(CENTRABLE) for centered in (True, False)),
     Arm("l2", 0.3),
     Arm("dr3", 0.2),
+    Arm("isotropy", 0.4),
+    Arm("correlation", 0.01),
+    Arm("vicreg", 0.01),
+    combined([Arm("gram", 0.2), Arm("norm", 0.1, centered=False), Arm("l2", 0.0)]),
 ]
+"""All of which `naive_penalty` knows the definition."""
 
 
 def run_batch(spec, seed, number=0, size=6, actions=None, scale=1.0):

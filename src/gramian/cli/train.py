@@ -34,7 +34,8 @@ class TrainOptions:
     game: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """The paper's or ALE's name (seaquest, SpaceInvaders), minatar/breakout, or cartpole; may be given again."""
     arm: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """KIND[:KAPPA][:uncentered] with KIND dqn, decor, gram, gram-unbiased, norm, cross, l2 or dr3; may be given again.
+    """KIND[:KAPPA][:uncentered] with KIND none (or dqn), decor, gram, gram-unbiased, norm, cross, l2, dr3, isotropy,
+    correlation, gram-permuted, vicreg or sigreg; several joined by +, as gram:0.08+norm:0.2; may be given again.
     Games × arms × seeds make one population."""
     seeds: tuple[int, ...] = (0,)
     """One run for each."""

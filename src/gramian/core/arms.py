@@ -28,6 +28,13 @@ class Penalty(NamedTuple):
     """Fewest samples that it is defined for, uncentred and centred."""
     next_features: bool = False
     """Whether it takes the features of the next states too."""
+    noise: tuple[str, str] | None = None
+    """Shape of the normal random numbers that it takes too: ``n`` and ``d`` of the features, or a number."""
+
+    @property
+    def of_features_alone(self) -> bool:
+        """Whether it is a function of the features and of nothing else."""
+        return not self.next_features and self.noise is None
 
 
 PENALTIES = {
@@ -38,6 +45,11 @@ PENALTIES = {
     "cross": Penalty("cross_penalty", ("red", "longdashdot", "cross"), centrable=True),
     "l2": Penalty("l2_penalty", ("sky", "dash", "triangle-down")),
     "dr3": Penalty("dr3_penalty", ("green", "dot", "star"), next_features=True),
+    "isotropy": Penalty("isotropy_penalty", ("blue", "dash", "diamond"), centrable=True),
+    "correlation": Penalty("correlation_penalty", ("red", "solid", "square"), centrable=True),
+    "gram-permuted": Penalty("permuted_gram_penalty", ("blue", "dot", "triangle-up"), centrable=True, noise=("n", "d")),
+    "vicreg": Penalty("vicreg_penalty", ("orange", "solid", "x"), samples=(2, 2)),
+    "sigreg": Penalty("sigreg_penalty", ("purple", "longdash", "circle"), noise=("d", "16")),
 }
 """Every penalty by the name of its arm, in the order of the documentation: to add one, add its function and its row."""
 PLAIN = "dqn"

@@ -1,4 +1,5 @@
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -6,10 +7,12 @@ from hypothesis import given
 from gramian.core.arms import KINDS, PENALTIES, PLAIN, combined
 from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm, Arms, parse_arm
+from gramian.deep.agent.learner import LearnerConfig
 from gramian.deep.agent.penalty_gradients import CLOSED_FORMS
+from gramian.deep.agent.streams import Stream, bits
 from gramian.penalties import penalty_function
 from tests.deep.naive import naive_penalty
-from tests.deep.populations import CENTRABLE, EVERY_ARM
+from tests.deep.populations import CENTRABLE, EVERY_ARM, SPECS, alone_and_among_others
 
 
 def features(population, seed=0, samples=6):
@@ -21,7 +24,10 @@ def test_penalties_of_a_mixed_population_equal_their_definitions():
     here, there = features(len(EVERY_ARM)), features(len(EVERY_ARM), seed=1)
     penalties = Arms(EVERY_ARM, dtype=torch.float64).penalties(here, lambda group: group.select(there))
     for run, arm in enumerate(EVERY_ARM):
-        expected = 0.0 if arm.kind == "dqn" else naive_penalty(arm.kind, here[run], there[run], arm.centered)
+        expected = sum(
+            term.kappa / arm.kappa * naive_penalty(term.kind, here[run], there[run], term.centered)
+            for term in arm.active
+        )
         torch.testing.assert_close(penalties[run].item(), float(expected), rtol=1e-12, atol=1e-12)
 
 
@@ -31,7 +37,7 @@ def test_runs_with_one_penalty_are_one_group_wherever_they_stand():
     assert arms.kappas.tolist() == pytest.approx([0.1, 0.0, 0.2, 0.1, 0.0])
 
 
-@pytest.mark.parametrize("kind", [arm.kind for arm in EVERY_ARM])
+@pytest.mark.parametrize("kind", KINDS)
 def test_kappa_zero_belongs_to_no_group(kind):
     assert Arms([Arm(kind, 0.0)]).groups == ()
 
@@ -61,7 +67,7 @@ def test_dr3_has_a_gradient_through_both_states():
 
 
 @given(
-    kind=st.sampled_from([arm.kind for arm in EVERY_ARM]),
+    kind=st.sampled_from(KINDS),
     kappa=st.floats(0, 1e9, allow_subnormal=False),
     centered=st.booleans(),
 )
@@ -97,7 +103,11 @@ def test_arms_on_the_command_line(text, arm):
     ("text", "message"),
     [
         ("gran", "unknown arm 'gran'; did you mean 'gram'?"),
-        ("", "unknown arm ''; choose from cross, decor, dqn, dr3, gram, gram-unbiased, l2, norm"),
+        (
+            "",
+            "unknown arm ''; choose from correlation, cross, decor, dqn, dr3, gram, gram-permuted, gram-unbiased, "
+            "isotropy, l2, norm, sigreg, vicreg",
+        ),
         ("gram:x", "kappa 'x' in arm 'gram:x' is not a number; write for instance gram:0.1"),
         ("gram:-1", "kappa of arm 'gram' is -1.0; it must be a finite number, 0 or more"),
         ("gram:nan", "kappa of arm 'gram' is nan; it must be a finite number, 0 or more"),
@@ -127,6 +137,30 @@ def test_the_smallest_batch_of_an_arm_works_and_a_smaller_one_does_not(arm):
 def test_every_penalty_has_its_function_and_its_closed_form_is_of_one():
     assert {kind for kind in KINDS if kind != PLAIN} == set(PENALTIES) >= set(CLOSED_FORMS)
     assert all(callable(penalty_function(kind)) for kind in PENALTIES)
+
+
+@pytest.mark.parametrize("kind", [kind for kind, penalty in PENALTIES.items() if penalty.noise])
+class TestNoise:
+    def test_is_of_the_run_and_of_its_update_alone(self, kind):
+        x, arms = features(3, samples=8), [Arm(kind, 1.0), Arm("gram", 1.0), Arm(kind, 1.0)]
+        counter = torch.tensor([[4], [4], [9]])
+        together = Arms(arms, [5, 6, 7], dtype=torch.float64).penalties(x, counter=counter)
+        alone = Arms(arms[2:], [7], dtype=torch.float64).penalties(x[2:], counter=counter[2:])
+        later = Arms(arms[2:], [7], dtype=torch.float64).penalties(x[2:], counter=counter[2:] + 1)
+        assert together[2] == alone[0] != later[0]
+
+    def test_a_run_learns_the_same_alone_and_among_others(self, kind):
+        arms = [Arm(kind, 0.3), Arm("dqn"), Arm(kind, 0.1)]
+        for alone, together in alone_and_among_others(SPECS["mlp"], LearnerConfig(learning_rate=1e-2), arms, 5, 8):
+            assert torch.equal(alone, together)
+
+
+def test_permuted_features_are_those_of_the_stream():
+    x = features(1, samples=8)
+    penalty = Arms([Arm("gram-permuted", 1.0)], [3], dtype=torch.float64).penalties(x, counter=5)
+    keys = bits(3, Stream.PENALTY, 5, np.arange(8)[:, None], np.arange(4))
+    permuted = torch.from_numpy(np.take_along_axis(x[0].numpy(), np.argsort(keys, axis=0), axis=0))
+    torch.testing.assert_close(penalty[0], naive_penalty("gram", permuted, None, True))
 
 
 def test_a_combination_is_the_sum_of_its_penalties_each_with_its_kappa():

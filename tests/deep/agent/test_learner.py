@@ -2,6 +2,7 @@ import pytest
 import torch
 from scipy.stats import chi2
 
+from gramian.core.arms import PENALTIES
 from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner, LearnerConfig
@@ -31,7 +32,7 @@ def weights(learner):
 # --- arms ---
 
 
-@pytest.mark.parametrize("kind", [arm.kind for arm in EVERY_ARM if arm.kind != "dqn"])
+@pytest.mark.parametrize("kind", PENALTIES)
 def test_kappa_zero_is_dqn_bit_for_bit(kind):
     others = [Arm("gram", 0.5), Arm("decor", 0.1)]
     plain = train(learner_of([Arm("dqn"), *others], dtype=torch.float32), [0, 1, 2], 30)

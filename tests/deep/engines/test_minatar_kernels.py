@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from gramian.core.arms import combined
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.losses import Losses
@@ -19,7 +18,7 @@ CONFIGS = {
     "double_q": LearnerConfig(double_q=True),
     "clipped": LearnerConfig(max_grad_norm=0.05, weight_decay=0.1),
 }
-ARMS = [*(arm for arm in EVERY_ARM if arm.kind != "dr3"), combined([Arm("gram", 0.1), Arm("norm", 0.2)])]
+ARMS = [*(arm for arm in EVERY_ARM if arm.kind != "dr3"), Arm("gram-permuted", 0.1), Arm("sigreg", 1.0)]
 CHANNELS = {"breakout": 4, "asterix": 4, "freeway": 7, "space_invaders": 6, "seaquest": 10}
 
 

@@ -5,7 +5,7 @@ Features are raw (uncentred) whatever the arm.
 | name | of a batch of n transitions |
 | --- | --- |
 | ``loss``, ``td_loss``, ``penalty_loss`` | J, its TD part, and κ · penalty |
-| ``penalty`` | the arm's penalty without κ; 0 where κ = 0 |
+| ``penalty`` | the arm's penalty without κ; 0 where κ = 0; of a combination the κ-weighted mean |
 | ``td_error`` | mean_n abs(Q(s_n, a_n) - y_n), y_n the mean of the target where it is a distribution |
 | ``q`` | mean_n Q(s_n, a_n), the mean of a distribution |
 | ``feature_norm`` | mean_n ‖φ_n‖ |

@@ -181,7 +181,7 @@ class Learner:
         self.seeds = torch.tensor(list(seeds), dtype=torch.int64, device=device)
         """Of the runs, int64 ``[P]``."""
         model = Model.of(spec, self.seeds, None if legal is None else legal.to(device))
-        self.objective = Objective(model, Arms(arms, device=device, dtype=dtype), config.loss, config.double_q)
+        self.objective = Objective(model, Arms(arms, seeds, device=device, dtype=dtype), config.loss, config.double_q)
         self.adam = Adam(
             torch.tensor(rates, dtype=torch.float64, device=device),
             config.adam_betas,

@@ -113,7 +113,7 @@ class Objective:
     def evaluate(self, online: Parameters, targets: Tensor, batch: Batch, counter: Counter = 0) -> Evaluation:
         """The losses, differentiable with respect to ``online``, and what they were computed from."""
         seen = self._forward(online, targets, batch, counter)
-        penalties = self.arms.penalties(seen.features, seen.next_features)
+        penalties = self.arms.penalties(seen.features, seen.next_features, counter)
         return Evaluation(self._losses(batch, seen.samples, penalties), seen.values, seen.features, penalties)
 
     def gradients(
@@ -127,7 +127,7 @@ class Objective:
 
         def total(parameters: Parameters) -> tuple[Tensor, Losses]:
             seen = self._forward(parameters, targets, batch, counter)
-            penalties, surrogates = self.arms.surrogates(seen.features, seen.next_features)
+            penalties, surrogates = self.arms.surrogates(seen.features, seen.next_features, counter)
             loss = _mean(seen.samples, batch.weights) + self.arms.kappas * surrogates
             return loss.sum(), self._losses(batch, seen.samples.detach(), penalties)
 

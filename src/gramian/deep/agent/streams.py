@@ -41,6 +41,7 @@ class Stream(IntEnum):
     ANALYZE = 8
     TAUS = 9
     NOISE = 10
+    PENALTY = 11
 
 
 def bits(seed: Words, stream: Stream, *counters: Words) -> NDArray[np.uint64]:

@@ -60,12 +60,13 @@ class RunUpdate:
         row = slice(run, run + 1)
         objective, adam, state = learner.objective.select(row), learner.adam, learner.state.select(row)
         self._run, self._adam, self._objective = run, adam, objective
-        self.possible = all(group.gradient is not None for group in objective.arms.groups)
-        """Whether its penalties have closed forms."""
+        self.possible = not any(group.kind.next_features for group in objective.arms.groups)
+        """Whether its penalties are of the states alone."""
         self._online, self._target, self._gradient = (
             networks(learner, rows)[0] for rows in (state.online, state.target, torch.zeros_like(state.online))
         )
         self._moments = state.mean[0].numpy(), state.square[0].numpy()
+        self._updates = state.updates
         self._counters = state.updates.numpy(), state.diverged_at.numpy()
         self._rate = adam.learning_rates[run].item()
         self._legal = legal_actions(learner)[run]
@@ -108,11 +109,10 @@ class RunUpdate:
         gradient[:] = 0
         penalty, kappas = 0.0, self._objective.arms.kappas
         for group in self._objective.arms.groups:
-            if group.gradient is not None:
-                found = group.gradient(torch.from_numpy(features)[None])
-                kappa = kappas if group.shares is None else kappas * group.shares
-                torch.from_numpy(gradient).addcmul_(found.gradient[0], kappa)
-                penalty += float(found.value * kappa)
+            found = self._objective.arms.gradient(group, torch.from_numpy(features)[None], self._updates[:, None])
+            kappa = kappas if group.shares is None else kappas * group.shares
+            torch.from_numpy(gradient).addcmul_(found.gradient[0], kappa)
+            penalty += float(found.value * kappa)
         return penalty
 
     def _step(self, number: int) -> kernels.Step:
