@@ -16,7 +16,7 @@ from gramian.core.progress import counted
 from gramian.deep.engines import Execution, compare, pick_execution
 from gramian.deep.envs import make_games
 from gramian.deep.training.bench import measure
-from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population
+from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population, settings_from
 from gramian.deep.training.memory import pick_device, plan_memory
 from gramian.deep.training.trainer import network_spec, spin_time
 
@@ -34,6 +34,8 @@ class BenchOptions:
     """Size of the population."""
     arm: str = "dqn"
     """As for 'gramian train'."""
+    agent: str = ""
+    """As for 'gramian train'; the default is the preset's."""
     preset: str = ""
     """The default goes with the game."""
     envs_per_run: int = 1
@@ -77,7 +79,8 @@ def bench_command(options: BenchOptions) -> int:
     game = find_game(options.game)
     preset = options.preset or PRESET_FOR[game.kind]
     check_preset(preset, game.kind)
-    settings = _sized(load_preset(preset), options)
+    named = {"agent": options.agent} if options.agent else {}
+    settings = _sized(settings_from(named, "--agent", load_preset(preset)), options)
     arm = parse_arm(options.arm, settings.kappa)
     config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
     execution = pick_execution(options.execution, device)
@@ -89,7 +92,8 @@ def bench_command(options: BenchOptions) -> int:
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     order = ", sequential" if settings.sequential else ""
     print(
-        f"{options.runs} × {game.name}, {arm}, preset {preset}, {counted(options.envs_per_run, 'environment')} a run, "
+        f"{options.runs} × {game.name}, {settings.agent}, {arm}, preset {preset}, "
+        f"{counted(options.envs_per_run, 'environment')} a run, "
         f"on {device} ({execution}{rounding}{order}), replay on {replay_device}{waits}, torch {torch.__version__}"
     )
     speed = measure(

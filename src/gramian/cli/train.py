@@ -15,7 +15,7 @@ from gramian.core.cores import cores
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import find_game
 from gramian.deep.engines import Execution
-from gramian.deep.training.config import Config, Settings, load_preset, population
+from gramian.deep.training.config import Config, Settings, load_preset, population, settings_from
 from gramian.deep.training.logs import read_status
 from gramian.deep.training.provenance import torch_threads
 from gramian.deep.training.session import read_population, resume, train
@@ -40,7 +40,8 @@ class TrainOptions:
     seeds: tuple[int, ...] = (0,)
     """One run for each."""
     preset: str = ""
-    """author, nature, dopamine, minatar, cartpole, smoke, tiny, or your own .toml; the default goes with the game."""
+    """author, nature, dopamine, minatar, cartpole, smoke, tiny, dopamine-c51, dopamine-qr, dopamine-iqn,
+    dopamine-rainbow, full-rainbow, minatar-qr, minatar-rainbow, or your own .toml; the default goes with the game."""
     out: Path | None = None
     """Folder of the population; each run gets its own below it."""
     resume: Path | None = None
@@ -63,7 +64,7 @@ class TrainOptions:
     def defaults(cls, arguments: Sequence[str]) -> Self:
         """The options of the preset that ``arguments`` name, for the command line to override."""
         first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-        for option in ("--preset", "--game", "--resume"):
+        for option in ("--preset", "--game", "--resume", "--agent"):
             first.add_argument(option)
         try:
             chosen, _ = first.parse_known_args(arguments)
@@ -75,7 +76,8 @@ class TrainOptions:
                     raise UserError(f"--resume goes on with what was begun; leave {option} away")
         default = PRESET_FOR[find_game(chosen.game).kind] if chosen.game else "author"
         preset = default if chosen.preset is None else chosen.preset
-        return cls(preset=preset, settings=load_preset(preset))
+        named = {} if chosen.agent is None else {"agent": chosen.agent}
+        return cls(preset=preset, settings=settings_from(named, "--agent", load_preset(preset)))
 
 
 def train_command(options: TrainOptions) -> int:

@@ -12,10 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
 from gramian.core.files import file_name, output_folder, replace_text
-from gramian.core.games import find_game
 from gramian.core.typed import from_table
 from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
 from gramian.study.manifest import PLAN, STUDY, check_exports
@@ -165,10 +163,7 @@ def from_mapping(saved: Any, where: str) -> Plan:
     populations = tuple(
         Population(
             file_name(entry.id, where.strip("'")),
-            tuple(
-                RunSpec(find_game(run.game), parse_arm(run.arm, settings.kappa), run.seed, label=run.label)
-                for run in entry.runs
-            ),
+            tuple(RunSpec.from_mapping(vars(run), settings) for run in entry.runs),
         )
         for entry in table.populations
     )

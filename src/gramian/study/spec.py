@@ -113,7 +113,7 @@ class StudySpec:
     def cells(self) -> tuple[RunSpec, ...]:
         """Games × arms × seeds, in this order."""
         return tuple(
-            RunSpec(find_game(game), entry.arm, seed, label=entry.label)
+            RunSpec(find_game(game), entry.arm, seed, label=entry.label, agent=self.settings.agent)
             for game in self.games
             for entry in self.entries
             if game in entry.games

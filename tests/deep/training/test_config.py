@@ -7,8 +7,8 @@ import pytest
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.deep.agent.arms import Arm, parse_arm
+from gramian.deep.training.agents import PLAIN
 from gramian.deep.training.config import (
-    PRIORITIES,
     Config,
     RunSpec,
     Settings,
@@ -22,20 +22,24 @@ from gramian.deep.training.schedules import epsilon_at, updates_at
 
 
 @pytest.mark.parametrize("name", preset_names())
-def test_a_preset_sets_every_value_and_names_its_source(name):
+def test_a_preset_or_its_base_sets_every_value_and_names_its_source(name):
     lines = (files("gramian") / "presets" / f"{name}.toml").read_text().splitlines()
     values = [line for line in lines if re.match(r"\w+ = ", line)]
     assert all(re.search(r"  ?# \S", line) for line in values)
     set_here = {line.split(" = ")[0] for line in values}
-    assert {field.name for field in fields(Settings)} - {"environment", "prioritized", *PRIORITIES} <= set_here
+    agent = {"agent", *PLAIN} - {"n_step", "double_q"}  # of plain DQN, where they are not named
+    assert "base" in set_here or {field.name for field in fields(Settings)} - {"environment", *agent} <= set_here
     assert isinstance(load_preset(name), Settings)
+
+
+DOPAMINE = {"dopamine", "dopamine-c51", "dopamine-qr", "dopamine-iqn", "dopamine-rainbow"}
 
 
 @pytest.mark.parametrize(
     ("kind", "fitting"),
     [
-        ("atari", {"author", "dopamine", "nature", "smoke"}),
-        ("minatar", {"minatar", "smoke"}),
+        ("atari", {"author", "nature", "smoke", "full-rainbow", *DOPAMINE}),
+        ("minatar", {"minatar", "minatar-qr", "minatar-rainbow", "smoke"}),
         ("cartpole", {"cartpole", "smoke", "tiny"}),
     ],
 )

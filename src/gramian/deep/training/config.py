@@ -4,7 +4,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -12,12 +12,13 @@ from typing import Annotated, Any, Literal, Self
 
 import tyro
 
-from gramian.core.arms import Arm, parse_arm
+from gramian.core.arms import PLAIN, Arm, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Game, Kind, find_game
 from gramian.core.typed import from_table
 from gramian.deep.agent.heads import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
+from gramian.deep.training.agents import AgentName, agent_parts, check_agent
 
 _POSITIVE = (
     "frames",
@@ -47,11 +48,34 @@ class Settings:
     kappa: float = 10.24
     """κ of the arms that name none of their own."""
 
+    agent: AgentName = "dqn"
+    """dqn, c51, qr, iqn, rainbow (c51, 3 steps, prioritised) or full-rainbow (also double Q, dueling, noisy). One
+    that is not the preset's sets all these settings, except those that are given too."""
+    dueling: bool = False
+    """A value and advantages instead of one value for each action."""
+    noisy: bool = False
+    """Gaussian noise in the dense layers; an evaluation has none."""
+    atoms: int = 51
+    """Of c51 and the rainbows."""
+    v_min: float = 0.0
+    """Least return that the atoms of c51 and the rainbows can stand for."""
+    v_max: float = 0.0
+    """Largest one; where both are 0 they are -10 and 10 for Atari, -100 and 100 for MinAtar and CartPole."""
+    quantiles: int = 200
+    """Of qr."""
+    tau_samples: int = 64
+    """Random quantiles of iqn that an update improves."""
+    target_tau_samples: int = 64
+    """Random quantiles of iqn's target."""
+    acting_tau_samples: int = 32
+    """Quantiles that iqn chooses an action by."""
+
     network: NetworkChoice = "auto"
     """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole. dopamine is
     Dopamine's reading of nature, with padded convolutions and other initial weights."""
     features_dim: int = 0
-    """Width of the hidden layers, so of the features; 0 takes the network's own: 512 for Atari, 128 minatar, 64 mlp."""
+    """Width of the hidden layers; 0 takes the network's own: 512 for Atari, 128 minatar, 64 mlp. The features are the
+    last hidden layer; of iqn what precedes it."""
     layer_norm: bool = False
     """Normalise the hidden layers before their rectifier."""
     tf32: bool = False
@@ -65,7 +89,7 @@ class Settings:
     double_q: bool = False
     """The online network chooses the action that the target network values."""
     loss: TDLoss = "huber"
-    """TD loss, a mean over the batch."""
+    """TD loss of dqn, a mean over the batch."""
     learning_rate: float = 1e-4
     """Adam's."""
     adam_epsilon: float = 1.5e-4
@@ -124,6 +148,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name in _POSITIVE:
             _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        check_agent(vars(self))
         for name in ("features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps"):
             _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         for name in ("epsilon_initial", "epsilon_final", "gamma"):
@@ -165,6 +190,8 @@ class RunSpec:
     """Where it differs from the settings'."""
     label: str = ""
     """What tables and reports call its arm; the arm itself where empty."""
+    agent: AgentName = "dqn"
+    """That of the settings; `Config` fills it in."""
 
     def __post_init__(self) -> None:
         _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
@@ -176,8 +203,9 @@ class RunSpec:
         """Name of the run's folder."""
         rate = "" if self.learning_rate is None else f"-lr{self.learning_rate!r}"
         terms = (str(term).replace(":", "-k", 1).replace(":", "-") for term in self.arm.terms or (self.arm,))
-        arm = "+".join(terms)
-        return f"{self.game.name.replace('/', '-')}-{arm}{rate}-s{self.seed}"
+        agent = [self.agent] if self.agent != "dqn" else []
+        arm = ["+".join(terms)] if self.arm.kappa or self.arm.kind != PLAIN or not agent else []
+        return "-".join([self.game.name.replace("/", "-"), *agent, *arm]) + f"{rate}-s{self.seed}"
 
     def to_mapping(self) -> dict[str, Any]:
         """What `from_mapping` needs."""
@@ -189,7 +217,8 @@ class RunSpec:
     def from_mapping(cls, saved: Mapping[str, Any], settings: Settings) -> Self:
         """A run as ``population.json`` and ``config.toml`` describe it."""
         arm = parse_arm(saved["arm"], settings.kappa)
-        return cls(find_game(saved["game"]), arm, saved["seed"], saved.get("learning_rate"), saved.get("label", ""))
+        optional = saved.get("learning_rate"), saved.get("label", "")
+        return cls(find_game(saved["game"]), arm, saved["seed"], *optional, settings.agent)
 
 
 @dataclass(frozen=True)
@@ -208,6 +237,7 @@ class Config:
     runs: tuple[RunSpec, ...]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "runs", tuple(replace(run, agent=self.settings.agent) for run in self.runs))
         names = [run.name for run in self.runs]
         if not names:
             raise UserError("a population needs at least one run; name a game, an arm and a seed")
@@ -247,8 +277,8 @@ def preset_names() -> list[str]:
 
     Examples
     --------
-    >>> preset_names()
-    ['author', 'cartpole', 'dopamine', 'minatar', 'nature', 'smoke', 'tiny']
+    >>> preset_names()[:4]
+    ['author', 'cartpole', 'dopamine', 'dopamine-c51']
     """
     return sorted(entry.name.removesuffix(".toml") for entry in _PRESETS.iterdir() if entry.name.endswith(".toml"))
 
@@ -259,12 +289,19 @@ _PRESETS = files("gramian") / "presets"
 def load_preset(name: str) -> Settings:
     """A shipped preset by its name, or one of your own by the path of its TOML file.
 
+    A file may name a shipped preset as its ``base``; it then holds what differs.
+
     Raises
     ------
     UserError
         If there is none, or if it holds an unknown or ill-typed value.
     """
-    return settings_from(_preset_values(name), f"preset '{name}'")
+    values = _preset_values(name)
+    if (base := values.pop("base", None)) is None:
+        return settings_from(values, f"preset '{name}'")
+    if base not in preset_names():
+        raise unknown(f"base in preset '{name}':", str(base), preset_names())
+    return settings_from(values, f"preset '{name}'", load_preset(base))
 
 
 def check_preset(name: str, kind: Kind) -> None:
@@ -286,8 +323,10 @@ def check_preset(name: str, kind: Kind) -> None:
 
 
 def _preset_kinds(name: str) -> set[str]:
-    emulators = _preset_values(name).get("environment")
-    return set(emulators) if isinstance(emulators, Mapping) else set()
+    values = _preset_values(name)
+    emulators = values.get("environment", {})
+    inherited = _preset_kinds(values["base"]) if "base" in values else set[str]()
+    return inherited | set(emulators) if isinstance(emulators, Mapping) else inherited
 
 
 def _preset_values(name: str) -> dict[str, Any]:
@@ -318,7 +357,10 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
         if values["bf16"]:
             raise UserError(f"bf16 in {where} is {values['bf16']}; updates in bfloat16 were removed: leave bf16 away")
         values = {key: value for key, value in values.items() if key != "bf16"}
-    return from_table(Settings, values, where, base or Settings())
+    base = base or Settings()
+    if (agent := values.get("agent", base.agent)) != base.agent:
+        base = replace(base, **agent_parts(str(agent)))
+    return from_table(Settings, values, where, base)
 
 
 def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:

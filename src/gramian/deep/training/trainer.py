@@ -23,6 +23,7 @@ from gramian.deep.engines import Execution, make_engine
 from gramian.deep.envs import Environments, Step
 from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.replay import Exponents, Replay
+from gramian.deep.training.agents import head_of
 from gramian.deep.training.config import Config
 from gramian.deep.training.schedules import epsilon_at, updates_at
 
@@ -53,7 +54,8 @@ def network_spec(config: Config, observation: ObservationSpec, actions: int) -> 
     """The network of a population's runs."""
     settings = config.settings
     kind = NETWORKS[config.runs[0].game.kind] if settings.network == "auto" else settings.network
-    return NetworkSpec(kind, observation.shape, actions, settings.features_dim or FEATURES[kind], settings.layer_norm)
+    width, head = settings.features_dim or FEATURES[kind], head_of(vars(settings), config.runs[0].game.kind)
+    return NetworkSpec(kind, observation.shape, actions, width, settings.layer_norm, head)
 
 
 def make_environments(
