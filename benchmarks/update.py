@@ -1,10 +1,12 @@
-"""What a penalty adds to an update, as training does it: the arms in turn, on CUDA as compiled graphs.
+"""What a penalty or an agent adds to an update, as training does it: in turn, on CUDA as compiled graphs.
 
-    python -m benchmarks.update [--arms dqn gram] [--runs 1 12] [--no-tf32] [--csv FILE]
+    python -m benchmarks.update [--arms dqn gram] [--agents dqn rainbow] [--runs 1 12] [--no-tf32] [--csv FILE]
 
-The network is that of Atari, a batch 32 random frames. A ratio is taken within a repeat, so that the noise of the
-machine affects both arms. The value of the penalty is not computed: in training nothing reads it between two rows of
-the log.
+The network is that of Atari with Seaquest's 18 actions, a batch 32 random frames. Every arm is combined with every
+agent; ratios are to the first, taken within a repeat, so that the noise of the machine affects both. The update of an
+agent with prioritised replay includes the priorities of 1M transitions: new priorities for the last batch, the draw of
+the next one and its importance weights. The value of a penalty is not computed: in training nothing reads it between
+two rows of the log.
 """
 
 import math
@@ -14,19 +16,25 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from benchmarks.command_line import Parser, exit_code, new_file, spread, table, whole, write_csv
 from gramian.core.arms import parse_arm
 from gramian.core.errors import UserError
+from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.agent.streams import Stream, torch_bits
 from gramian.deep.engines.graphs import random_batch, record
+from gramian.deep.replay.priorities import ONE, Exponents, Priorities
+from gramian.deep.training.agents import AGENTS, agent_parts, head_of
 from gramian.deep.training.memory import learner_bytes, memory_bill
 
 KAPPA = 0.1
-SPEC = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
 BATCH_SIZE = 32
 """Of `random_batch`."""
+TRANSITIONS = 1_000_000
+"""That have a priority."""
 
 
 class Timing(NamedTuple):
@@ -36,15 +44,25 @@ class Timing(NamedTuple):
     tf32: bool
     repeat: int
     arm: str
+    """With its agent, where that is not the only one: ``rainbow gram``."""
     microseconds: float
 
 
-def make_update(arm: str, runs: int, device: torch.device) -> Callable[[], object]:
-    """One update of ``runs`` runs of an arm, always of the same batch; on CUDA it is only launched."""
-    learner = Learner(SPEC, LearnerConfig(), list(range(runs)), [parse_arm(arm, KAPPA)] * runs, device=device)
-    batch = random_batch(SPEC, runs, device, number=0)
+def spec_of(agent: str) -> NetworkSpec:
+    """The network of an agent."""
+    return NetworkSpec("nature", (4, 84, 84), actions=18, features_dim=512, head=head_of(agent_parts(agent), "atari"))
+
+
+def make_update(agent: str, arm: str, runs: int, device: torch.device) -> Callable[[], object]:
+    """One update of ``runs`` runs, always of the same batch; on CUDA it is only launched."""
+    parts, spec, arms = agent_parts(agent), spec_of(agent), [parse_arm(arm, KAPPA)] * runs
+    learner = Learner(spec, LearnerConfig(double_q=parts["double_q"]), list(range(runs)), arms, device=device)
+    batch = random_batch(spec, runs, device, number=0, weighted=parts["prioritized"])
+    draw = make_draw(parts["n_step"], runs, device) if parts["prioritized"] else None
 
     def learn() -> None:
+        if draw is not None:
+            draw(learner.state.updates, batch)
         update(learner.objective, learner.adam, learner.layout, learner.state, batch)
 
     if device.type == "cpu":
@@ -52,11 +70,32 @@ def make_update(arm: str, runs: int, device: torch.device) -> Callable[[], objec
     return record(learn, learner.state, torch.cuda.Stream(device), compiled=True)
 
 
-def check_memory(arms: int, runs: int, device: torch.device) -> None:
+def make_draw(n_step: int, runs: int, device: torch.device) -> Callable[[Tensor, Batch], None]:
+    """What prioritised replay adds to an update: a function of the number of the update and of its batch."""
+    priorities = Priorities((runs, 1), TRANSITIONS, n_step, Exponents(), device)
+    priorities.allocate(BATCH_SIZE)
+    priorities.flat[:, :TRANSITIONS] = ONE
+    first = torch.zeros(runs, 1, dtype=torch.int64, device=device)
+    seeds, numbers = torch.arange(runs, device=device)[:, None], torch.arange(BATCH_SIZE, device=device)
+    losses = torch.rand(runs, BATCH_SIZE, device=device)
+
+    def draw(counter: Tensor, batch: Batch) -> None:
+        priorities.record(losses, slice(None))
+        priorities.settle(first)
+        drawn = priorities.draw(torch_bits(seeds, Stream.REPLAY, counter[:, None], numbers), first)
+        priorities.expect(*drawn)
+        assert batch.weights is not None
+        batch.weights.copy_(priorities.weights(*drawn))
+
+    return draw
+
+
+def check_memory(agents: Sequence[str], arms: int, runs: int, device: torch.device) -> None:
     """Refuse learners that do not fit, before they are made."""
-    pixels = 2 * runs * BATCH_SIZE * math.prod(SPEC.observation_shape)
+    pixels = 2 * runs * BATCH_SIZE * math.prod(spec_of(agents[0]).observation_shape)
     drawn = pixels * torch.int64.itemsize  # pixels as they are drawn, on the host
-    items = {"learners": arms * learner_bytes(SPEC, runs, torch.float32), "batches": arms * pixels}
+    learners = sum(learner_bytes(spec_of(agent), runs, torch.float32) for agent in agents)
+    items = {"learners": arms * learners, "batches": arms * len(agents) * pixels}
     memory_bill(items | ({"drawn pixels": drawn} if device.type == "cpu" else {}), device, "lower --runs")
 
 
@@ -71,9 +110,11 @@ def microseconds(one: Callable[[], object], count: int, device: torch.device) ->
     return 1e6 * (time.perf_counter() - start) / count
 
 
-def measure(arms: Sequence[str], runs: int, device: torch.device, repeats: int, count: int) -> list[Timing]:
-    """Every arm in every repeat, in turn."""
-    updates = {arm: make_update(arm, runs, device) for arm in arms}
+def measure(
+    agents: Sequence[str], arms: Sequence[str], runs: int, device: torch.device, repeats: int, count: int
+) -> list[Timing]:
+    """Every agent and arm in every repeat, in turn."""
+    updates = {name_of(agent, arm, agents): make_update(agent, arm, runs, device) for agent in agents for arm in arms}
     for one in updates.values():  # libraries set up their workspaces
         microseconds(one, 2, device)
     tf32 = device.type == "cuda" and torch.backends.cuda.matmul.allow_tf32
@@ -82,6 +123,11 @@ def measure(arms: Sequence[str], runs: int, device: torch.device, repeats: int, 
         for repeat in range(repeats)
         for arm, one in updates.items()
     ]
+
+
+def name_of(agent: str, arm: str, agents: Sequence[str]) -> str:
+    """What a table calls an arm of an agent."""
+    return arm if len(agents) == 1 else f"{agent} {arm}"
 
 
 def page_table(timings: Sequence[Timing], arms: Sequence[str]) -> str:
@@ -99,7 +145,8 @@ def measured(arguments: Sequence[str] | None) -> None:
     """Measure, print the table, and write every reading where a file is named."""
     parser = Parser("update", __doc__)
     add = parser.add_argument
-    add("--arms", nargs="+", default=["dqn", "gram"], metavar="ARM", help="ratios are of the first")
+    add("--arms", nargs="+", default=["dqn", "gram"], metavar="ARM")
+    add("--agents", nargs="+", default=["dqn"], metavar="AGENT", choices=AGENTS)
     add("--runs", nargs="+", type=whole(1, 10**7), default=[1, 12], metavar="P")
     add("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cpu", "cuda"))
     add("--no-tf32", action="store_true", help="products of float32, on CUDA")
@@ -109,17 +156,18 @@ def measured(arguments: Sequence[str] | None) -> None:
     options = parser.parse_args(arguments)
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError(f"torch {torch.__version__} sees no CUDA; choose --device cpu")
-    device, arms = torch.device(options.device), list(dict.fromkeys(options.arms))
+    device = torch.device(options.device)
+    agents, arms = (list(dict.fromkeys(names)) for names in (options.agents, options.arms))
     for arm in arms:
         parse_arm(arm, KAPPA)
-    check_memory(len(arms), max(options.runs), device)
+    check_memory(agents, len(arms), max(options.runs), device)
     torch.backends.cuda.matmul.allow_tf32 = not options.no_tf32
     timings: list[Timing] = []
     for runs in options.runs:
-        timings += measure(arms, runs, device, options.repeats, options.count)
+        timings += measure(agents, arms, runs, device, options.repeats, options.count)
         if options.csv:  # after every size, so that nothing is lost with the machine
             write_csv(options.csv, Timing._fields, timings)
-    print(page_table(timings, arms), end="")
+    print(page_table(timings, [name_of(agent, arm, agents) for agent in agents for arm in arms]), end="")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -108,6 +108,16 @@ def test_every_arm_is_timed_in_every_repeat_in_turn(tmp_path):
     ]
 
 
+@pytest.mark.slow
+def test_agents_are_timed_beside_the_first_and_prioritised_ones_with_their_priorities(capsys):
+    sizes = ["--runs", "1", "--repeats", "1", "--count", "1", "--device", "cpu"]
+    assert update.main(["--agents", "dqn", "rainbow", "--arms", "none", *sizes]) == 0
+    assert [line.split(" | ")[0] for line in capsys.readouterr().out.splitlines()[2:]] == [
+        "| dqn none",
+        "| rainbow none",
+    ]
+
+
 def test_the_ratio_of_two_updates_is_taken_within_a_repeat():
     times = {"dqn": (100.0, 200.0, 400.0), "gram": (110.0, 202.0, 420.0)}
     timings = [update.Timing(1, True, at, arm, own[at]) for at in range(3) for arm, own in times.items()]
@@ -118,8 +128,8 @@ def test_the_ratio_of_two_updates_is_taken_within_a_repeat():
 def test_the_memory_that_is_asked_for_is_that_of_the_batches(monkeypatch):
     bill = {}
     monkeypatch.setattr(update, "memory_bill", lambda items, *_: bill.update(items))
-    update.check_memory(1, 2, torch.device("cpu"))
-    batch = update.random_batch(update.SPEC, 2, torch.device("cpu"), number=0)
+    update.check_memory(["dqn"], 1, 2, torch.device("cpu"))
+    batch = update.random_batch(update.spec_of("dqn"), 2, torch.device("cpu"), number=0)
     pictures = (batch.observations, batch.next_observations)
     assert bill["batches"] == sum(tensor.numel() * tensor.element_size() for tensor in pictures)
     assert batch.actions.shape[1] == update.BATCH_SIZE

@@ -167,9 +167,10 @@ class NaiveAgent:
     def taus(self, purpose, counter, count):
         return [float(uniform(bits(self.seed, Stream.TAUS, purpose, counter, i))) for i in range(count)]
 
-    def seen(self, network, observations, purpose):
+    def seen(self, network, observations, purpose, noise=True):
         head = self.spec.head
-        network.make_noise(self.seed, purpose, self.updates)
+        if noise:  # otherwise that of the pass before
+            network.make_noise(self.seed, purpose, self.updates)
         count = {LEARN: head.size, TARGET: head.target_size}.get(purpose, head.acting_size)
         taus = self.taus(purpose, self.updates, count) if head.kind == "implicit" else None
         return *network(observations, taus), taus
@@ -181,7 +182,7 @@ class NaiveAgent:
             choosers = following
             if self.config.double_q or head.kind == "implicit":
                 network = self.online if self.config.double_q else self.target
-                choosers, _, _ = self.seen(network, batch.next_observations, CHOOSE)
+                choosers, _, _ = self.seen(network, batch.next_observations, CHOOSE, noise=self.config.double_q)
         outputs, features, taus = self.seen(self.online, batch.observations, LEARN)
         samples = []
         for n in range(len(batch.actions)):

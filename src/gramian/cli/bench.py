@@ -1,6 +1,7 @@
 """``gramian bench``."""
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,6 +16,7 @@ from gramian.core.games import find_game
 from gramian.core.progress import counted
 from gramian.deep.engines import Execution, compare, pick_execution
 from gramian.deep.envs import make_games
+from gramian.deep.training.agents import AGENTS, agent_parts, head_of
 from gramian.deep.training.bench import measure
 from gramian.deep.training.config import Config, Settings, check_preset, load_preset, population, settings_from
 from gramian.deep.training.memory import pick_device, plan_memory
@@ -62,14 +64,15 @@ class BenchOptions:
     patience_us: int | None = None
     """Microseconds that processes spin before they sleep, when they wait for each other; by default as in training."""
     check: bool = False
-    """Measure nothing: show that compiled and graphed updates give the weights of eager ones. Needs CUDA."""
+    """Measure nothing: show that compiled and graphed updates of the agent, or of each agent, give the weights of eager
+    ones. Needs CUDA."""
 
 
 def bench_command(options: BenchOptions) -> int:
     """Measure how fast a population trains here, and where the time of a step goes."""
     device = pick_device(options.device)
     if options.check:
-        return _check(device)
+        return _check(device, [options.agent] if options.agent else AGENTS)
     for name, least in (("runs", 1), ("envs_per_run", 1), ("cores", 0), ("patience_us", 0)):
         if (number := getattr(options, name) or 0) < least:
             raise UserError(f"--{name.replace('_', '-')} {number} is too small; give {least} or more")
@@ -155,19 +158,23 @@ def _placed(config: Config, device: torch.device, replay_device: str) -> torch.d
     ]
 
 
-def _check(device: torch.device) -> int:
+def _check(device: torch.device, agents: Sequence[str]) -> int:
     if device.type != "cuda":
         reason = (
             "and a CPU has none; choose --device cuda" if torch.cuda.is_available() else "and there is no CUDA here"
         )
         raise UserError(f"--check compares CUDA graphs with eager updates, {reason}")
     code = 0
-    for execution in ("graphed", "compiled"):
-        difference = compare(device, updates=10, execution=execution)
-        fine = difference <= TOLERANCE
-        code |= not fine
-        print(
-            f"{execution:<9} against eager after 10 updates: largest relative difference of a parameter "
-            f"{difference:.1e}, {'within' if fine else 'MORE THAN'} {TOLERANCE:.0e}"
-        )
+    for agent in agents:
+        parts = agent_parts(agent)
+        head, double_q = head_of(parts, "atari"), parts["double_q"]
+        for execution in ("graphed", "compiled"):
+            difference = compare(device, execution=execution, head=head, double_q=double_q)
+            fine = difference <= TOLERANCE
+            code |= not fine
+            print(
+                f"{agent}: {execution} against eager after 10 updates: largest relative difference of a parameter "
+                f"{difference:.1e}, {'within' if fine else 'MORE THAN'} {TOLERANCE:.0e}",
+                flush=True,
+            )
     return code

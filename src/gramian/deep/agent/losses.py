@@ -23,7 +23,7 @@ from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.heads import TDLoss
 from gramian.deep.agent.layout import Layout
 from gramian.deep.agent.model import Model, Pass
-from gramian.deep.agent.networks import Parameters, body, forward
+from gramian.deep.agent.networks import Parameters, body, forward, head
 
 Counter = int | Tensor
 """Updates done so far: what the random numbers of an update are a function of; an int, or int64 ``[P, 1]``."""
@@ -102,10 +102,15 @@ class Objective:
     def targets(self, online: Parameters, target: Parameters, batch: Batch, counter: Counter = 0) -> Tensor:
         """The targets, ``[P, B]`` or ``[P, B, Z]``; see `gramian.deep.agent.heads.targets`."""
         model, states = self.model, batch.next_observations
-        following = model.forward(target, states, Pass.TARGET, counter)
+        noisy = model.noisy(target, Pass.TARGET, counter)
+        taus = model.taus(Pass.TARGET, counter, next(iter(target.values())).dtype)
+        following = forward(model.spec, noisy, states, taus, model.legal)
         choosers = following.values
-        if self.double_q or model.spec.head.kind == "implicit":  # whose choice has τ of its own
-            choosers = model.forward(online if self.double_q else target, states, Pass.CHOOSE, counter).values
+        if self.double_q:
+            choosers = model.forward(online, states, Pass.CHOOSE, counter).values
+        elif taus is not None:  # the choice has τ of its own
+            others = model.taus(Pass.CHOOSE, counter, taus.dtype)
+            choosers = head(model.spec, noisy, following.features, others, model.legal).values
         best = _of_actions(following.outputs, model.masked(choosers).argmax(2))
         rewards, discounts = (field.to(best.dtype) for field in (batch.rewards, batch.discounts))
         return heads.targets(model.spec.head, rewards, discounts, best)

@@ -13,6 +13,7 @@ from torch import Tensor
 from gramian.core.errors import unknown
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.batch import Batch
+from gramian.deep.agent.heads import Head
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from gramian.deep.agent.networks import NetworkSpec
 
@@ -103,19 +104,27 @@ def record(
     return graph.replay
 
 
-def compare(device: torch.device, updates: int = 10, execution: Execution = "compiled") -> float:
+def compare(
+    device: torch.device,
+    updates: int = 10,
+    execution: Execution = "compiled",
+    head: Head = Head(),  # noqa: B008 - it is frozen
+    *,
+    double_q: bool = False,
+) -> float:
     """How far the weights of graphed updates are from those of eager ones: the largest relative difference.
 
     Three runs with the network of Atari learn from the same random batches, once in each way, without TF32. The
     difference of a parameter is ‖graphed - eager‖ / ‖eager‖.
     """
     arms = [Arm("dqn"), Arm("gram", 0.1), Arm("decor", 0.1)]
-    spec = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
+    spec = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512, head=head)
+    config = LearnerConfig(double_q=double_q)
     allowed = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = False
     try:
-        eager, graphed = (Learner(spec, LearnerConfig(), [0, 1, 2], arms, device=device) for _ in range(2))
-        batch = random_batch(spec, len(arms), device, number=0)
+        eager, graphed = (Learner(spec, config, [0, 1, 2], arms, device=device) for _ in range(2))
+        batch = random_batch(spec, len(arms), device, number=0, weighted=True)
         launch = record(
             lambda: update(graphed.objective, graphed.adam, graphed.layout, graphed.state, batch),
             graphed.state,
@@ -123,7 +132,7 @@ def compare(device: torch.device, updates: int = 10, execution: Execution = "com
             compiled=execution == "compiled",
         )
         for number in range(updates):
-            fresh = random_batch(spec, len(arms), device, number)
+            fresh = random_batch(spec, len(arms), device, number, weighted=True)
             for place, values in zip(batch.tensors, fresh.tensors, strict=True):
                 place.copy_(values)
             eager.update(batch)
@@ -136,7 +145,7 @@ def compare(device: torch.device, updates: int = 10, execution: Execution = "com
         torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
-def random_batch(spec: NetworkSpec, runs: int, device: torch.device, number: int) -> Batch:
+def random_batch(spec: NetworkSpec, runs: int, device: torch.device, number: int, *, weighted: bool = False) -> Batch:
     """A batch of 32 that is a function of ``number``; pixels at random, so of frames alone."""
     generator = torch.Generator().manual_seed(number)
     shape = (runs, 32)
@@ -147,5 +156,6 @@ def random_batch(spec: NetworkSpec, runs: int, device: torch.device, number: int
         rewards=torch.randint(-1, 2, shape, generator=generator).float(),
         discounts=torch.full(shape, 0.99),
         next_observations=looks[1].to(torch.uint8),
+        weights=torch.rand(shape, generator=generator) if weighted else None,
     )
     return batch.map(lambda field: field.to(device))

@@ -22,6 +22,7 @@ from gramian.core.games import Kind
 from gramian.deep.agent.heads import Head, HeadKind
 
 AgentName = Literal["dqn", "c51", "qr", "iqn", "rainbow", "full-rainbow"]
+AGENTS: tuple[str, ...] = get_args(AgentName)
 
 PLAIN: Mapping[str, Any] = {
     "n_step": 1,
@@ -118,5 +119,5 @@ def head_of(settings: Mapping[str, Any], game: Kind) -> Head:
 
 def _parts(agent: str) -> tuple[HeadKind, Mapping[str, Any]]:
     if agent not in _PARTS:
-        raise unknown("agent", agent, get_args(AgentName))
+        raise unknown("agent", agent, AGENTS)
     return _PARTS[agent]
