@@ -192,6 +192,37 @@ def test_students_interval_holds_the_truth_as_often_as_it_says():
     assert np.mean(held) == pytest.approx(0.95, abs=0.015)
 
 
+def test_a_ratio_has_the_error_of_both_means():
+    numerators, denominators = np.random.default_rng(6).normal([[[2.0]], [[5.0]]], 1, (2, 12, 1))
+    (nn, nd), (_, dd) = np.cov(numerators[:, 0], denominators[:, 0]) / 12
+    mean, below = numerators.mean() / denominators.mean(), denominators.mean()
+    half = scipy.stats.t.ppf(0.975, 11) * np.sqrt(nn - 2 * mean * nd + mean**2 * dd) / below
+    found = statistics.student(statistics.ratios(numerators, denominators))
+    np.testing.assert_allclose(found, [mean, mean - half, mean + half])
+
+
+def test_a_log_ratio_is_that_of_the_means_and_the_same_from_both_sides():
+    arm, baseline = np.random.default_rng(7).lognormal(size=(2, 5, 3))
+    mean, low, high = statistics.student(statistics.log_ratios(arm, baseline))
+    assert mean == pytest.approx(np.log(arm.mean(0) / baseline.mean(0)).mean())
+    np.testing.assert_allclose(statistics.student(statistics.log_ratios(baseline, arm)), [-mean, -high, -low])
+
+
+@pytest.mark.parametrize(("function", "truth"), [(statistics.ratios, 0.5), (statistics.log_ratios, np.log(0.5))])
+def test_intervals_of_ratios_hold_the_truth_as_often_as_they_say(function, truth):
+    drawn = np.random.default_rng(8).normal([[[[1.0]]], [[[2.0]]]], 0.3, (2, 2_000, 10, 1))
+    held = [low <= truth <= high for _, low, high in map(statistics.student, map(function, *drawn))]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.015)
+
+
+def test_a_ratio_to_a_mean_that_is_not_above_zero_is_missing_as_are_seeds_without_a_pair():
+    numerators, denominators = np.array([[1.0, 1.0], [3.0, 1.0], [9.0, 1.0]]), np.ones((3, 2))
+    denominators[:, 1], denominators[2, 0] = -1.0, np.nan
+    found = statistics.mean_over_runs(statistics.ratios(numerators, denominators))
+    np.testing.assert_array_equal(found, [2.0, np.nan])
+    assert np.isnan(statistics.log_ratios(numerators, denominators)[:, 1]).all()
+
+
 def test_a_difference_leaves_seeds_out_that_one_arm_lacks():
     arm, baseline = np.array([[5.0], [np.nan], [9.0]]), np.array([[1.0], [0.0], [np.nan]])
     found = statistics.student_by_game(arm - baseline)

@@ -299,6 +299,47 @@ def student_by_game(differences: Array, confidence: float = CONFIDENCE) -> Inter
     return Interval(*(np.array([float(one[end]) for one in found]) for end in range(3)))
 
 
+def ratios(numerators: Array, denominators: Array) -> Array:
+    """Pseudo-values ``[S, G]`` of r = n̄/d̄, the ratio of the means over the seeds of each game: r + (n - r·d)/d̄.
+
+    Their mean is r. `student` of them is the delta method: the interval has the error of the denominator too. Seeds
+    that lack either value are left out, as are games whose mean denominator is not above 0.
+
+    Examples
+    --------
+    >>> ratios(np.array([[1.0], [2.0]]), np.array([[2.0], [4.0]]))[:, 0].tolist()
+    [0.5, 0.5]
+    """
+    upper, lower, above, below = _pairs(numerators, denominators)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = above / below
+        return np.asarray(np.where(below > 0, ratio + (upper - ratio * lower) / below, np.nan))
+
+
+def log_ratios(numerators: Array, denominators: Array) -> Array:
+    """The same of log(n̄/d̄): log(n̄/d̄) + n/n̄ - d/d̄; NaN for games where one mean is not above 0.
+
+    exp of the ends of `student` is the interval of the geometric mean over games of the ratios. Unlike the ratio it is
+    the same whichever arm is the denominator.
+
+    Examples
+    --------
+    >>> log_ratios(np.array([[3.0], [3.0]]), np.array([[1.0], [5.0]]))[:, 0].round(3).tolist()
+    [0.667, -0.667]
+    """
+    upper, lower, above, below = _pairs(numerators, denominators)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = np.log(above / below) + upper / above - lower / below
+        return np.asarray(np.where((above > 0) & (below > 0), values, np.nan))
+
+
+def _pairs(first: Array, second: Array) -> tuple[Array, Array, Array, Array]:
+    """Two arrays ``[S, G]`` where both have a value, else NaN, and the means of both over seeds, ``[G]``."""
+    both = np.isfinite(first) & np.isfinite(second)
+    one, other = np.where(both, first, np.nan), np.where(both, second, np.nan)
+    return one, other, mean_over_runs(one), mean_over_runs(other)
+
+
 def student_quantile(freedom: float, confidence: float = CONFIDENCE) -> float:
     """Half the width of Student's interval in standard errors."""
     return float(scipy.stats.t.ppf(0.5 + 0.5 * confidence, freedom))
