@@ -37,8 +37,7 @@ from gramian.report import reference
 from gramian.report.analysis import Options, analyse
 from gramian.report.differences import ONLY_SHRINK, Between, interpolated
 from gramian.report.sections import mixture_words
-from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import Study, first_frames, read_study
+from gramian.study.store import WINDOW_EPISODES, Study, first_frames, read_study
 
 DOCS = Path(__file__).parent
 PAGES = ("results.md", "results-details.md")

@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import polars as pl
 import pytest
 
 from gramian.report.analysis import MOST_SHOWN, Options, analyse
-from gramian.report.sweep import sweep_table
+from gramian.report.scores import last_mean
+from gramian.report.sweep import counting_games, grids_of, matched_kappa, penalty_of, sweep_table, within_range
 from gramian.study.store import CELL_SCHEMA, Study
 from tests.report.studies import study
 
@@ -137,3 +139,33 @@ def test_the_report_has_a_table_a_figure_and_a_section(kappa_report):
     assert (without["kappa"], without["chosen"]) == (None, False)
     assert (kappa_report / "figures" / "kappa.svg").exists()
     assert 'id="kappa"' in (kappa_report / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (penalty_of("gram:10.24"), "gram"),
+        (penalty_of("gram:1.0:uncentered"), "gram:uncentered"),
+        (penalty_of("l2:3.0 lr 0.001"), "l2 lr 0.001"),
+        (last_mean([9.0, 9.0, 9.0, 4.0]), 4.0),
+        (matched_kappa({0.1: 8.0, 10.0: 2.0}, target=4.0), 1.0),
+        (matched_kappa({0.1: 8.0, 10.0: 2.0}, target=9.0), None),
+        (
+            grids_of({"dqn": 0, "gram:1": 1, "gram:0.1": 0.1, "gram:9": 9, "l2:1": 1}),
+            {"gram": ["gram:0.1", "gram:1", "gram:9"]},
+        ),
+    ],
+)
+def test_by_hand(found, expected):
+    assert found == expected
+
+
+def test_games_count_where_all_arms_have_a_score_and_differ():
+    means = {"dqn": np.array([1.0, 5.0, 2.0]), "gram": np.array([2.0, 5.0, np.nan])}
+    assert counting_games(means, ["dqn", "gram"]) == [0]
+
+
+def test_scores_are_shares_of_the_range_of_their_game():
+    scores = {"dqn": np.array([[1.0], [3.0]]), "gram": np.array([[4.0], [4.0]])}
+    shares = within_range(scores, {arm: own.mean(0) for arm, own in scores.items()}, ["dqn", "gram"], [0])
+    assert shares["dqn"].tolist() == [[-0.5], [0.5]]

@@ -17,16 +17,15 @@ from gramian.cli import main
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, find_export, locked
 from gramian.report import Options, build
+from gramian.report.choose import evaluation_study
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.tables import read_correlation, read_curves, read_dynamics, read_measures
-from gramian.study.choose import evaluation_study
 from gramian.study.export import LOCK, STAGED, merge_exports, without_folders, write_export
 from gramian.study.manifest import PLAN, POPULATIONS, REST, STUDY, read_manifest, read_planned
-from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import first_frames, read_study, write_import
+from gramian.study.store import WINDOW_EPISODES, first_frames, read_study, write_import
 from gramian.study.worker import perform
+from tests.report.test_choose import FOLDS, invent, norms, peaked, tuning
 from tests.study.studies import planned, planned_part, tiny
-from tests.study.test_choose import FOLDS, invent, norms, peaked, tuning
 from tests.study.test_store import make_run
 
 LOGGED = "[settings]\nmetrics_period_agent_steps = 50\nrepresentation_period_agent_steps = 100\n"
@@ -480,8 +479,10 @@ def test_parts_that_cannot_be_merged_are_refused_and_leave_nothing(tmp_path, cap
     text = tiny(seeds=2)
     first, double = made(tmp_path / "a", text, [0]), made(tmp_path / "b", text, [0])
     other = made(tmp_path / "c", tiny(seeds=2, frames=77), [1])
+    run = "cartpole-decor-k0.01-s0"
+    twice = " and in ".join(f"'{part / POPULATIONS / 'p000' / run}'" for part in (first, double))
     for parts, message in (
-        ([first, double], f"run 'cartpole-decor-k0.01-s0' is in '{first}' and in '{double}'; name one of them"),
+        ([first, double], f"run '{run}' has ended in {twice}; name one of the two parts"),
         ([first, other], f"'{other}' holds no part of the study in '{first}'; name the parts of one study"),
         ([first, first], "two parts are called 'a'; rename one of their folders"),
         ([], "no part to merge; name at least one folder"),

@@ -23,7 +23,6 @@ from gramian.study.cost import Hardware, Measured, Share, cost_of, divide, kind_
 from gramian.study.local import LocalExecutor, local_hardware, worker_environments
 from gramian.study.manifest import PART, PLAN, cells_text, check_exports, in_no_part, read_manifest
 from gramian.study.plan import Plan, Population, check_same, make_plan, read_plan, to_mapping, write_plan
-from gramian.study.rule import MATCHED
 from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
@@ -139,7 +138,7 @@ class ChooseOptions:
     """Of the study."""
     frames: int = 0
     """Of a run; those of the tuning studies where it is 0."""
-    matched: str = MATCHED
+    matched: str = "norm"
     """Penalty that is also judged at the κ of gram's mean feature norm; none where empty."""
     decor: bool = True
     """Add decor, which is the same number as gram, at its κ."""
@@ -241,9 +240,9 @@ def match_command(options: MatchOptions) -> int:
     The norm is the mean ‖φ‖ over the last quarter of training, a geometric mean over games and seeds; then in every
     game by itself. Between two κ of the grid it is interpolated, linearly in log κ and log norm.
     """
-    from gramian.study.choose import WholeStudy, games_of, match
+    from gramian.report.choose import PlannedStudy, games_of, match
 
-    study = WholeStudy(options.folder)
+    study = PlannedStudy(options.folder)
     if left := in_no_part(options.folder):
         print(f"in no part of the study: {cells_text(left)}", file=sys.stderr)
     print("mean feature norm: mean over the last quarter of training, geometric mean over runs")
@@ -261,7 +260,7 @@ def match_command(options: MatchOptions) -> int:
 
 def choose_command(options: ChooseOptions) -> int:
     """Choose the κ of every penalty, and write the study that judges the choice on the games kept for it."""
-    from gramian.study.choose import evaluation_study
+    from gramian.report.choose import evaluation_study
 
     made = evaluation_study(
         options.folders,

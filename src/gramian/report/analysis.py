@@ -16,8 +16,7 @@ from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
 from gramian.report.sweep import Sweep, find_sweep
 from gramian.study.manifest import Planned
-from gramian.study.rule import WINDOW_EPISODES
-from gramian.study.store import Study
+from gramian.study.store import WINDOW_EPISODES, Study
 
 MOST_IN_A_PANEL = 5
 """Learning curves in one panel: the bands of more hide the lines."""

@@ -13,6 +13,7 @@ from gramian.core.arms import order_arms
 from gramian.core.errors import UserError
 from gramian.core.files import files_below
 from gramian.core.statistics import Array
+from gramian.report.scores import last_mean
 from gramian.representation import series
 from gramian.representation.dynamics import GROWTH, growth
 from gramian.representation.seeds import Mean, means
@@ -26,7 +27,6 @@ from gramian.representation.tables import (
     read_curves,
     read_measures,
 )
-from gramian.study.rule import last_mean
 from gramian.study.store import CELL_SCHEMA, Study
 
 POINTS = 60

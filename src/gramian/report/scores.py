@@ -1,5 +1,9 @@
 """Every run's learning curve, final score and area under the curve, as arrays by game and seed."""
 
+import math
+from collections.abc import Sequence
+from statistics import fmean
+
 import numpy as np
 import polars as pl
 
@@ -7,13 +11,19 @@ from gramian.core import statistics
 from gramian.core.statistics import Array
 from gramian.report import reference
 from gramian.report.reference import HumanTable
-from gramian.study.rule import FEWEST_RANDOM_EPISODES
 from gramian.study.store import Study
 
 POINTS = 200
 """Points of a learning curve."""
+FEWEST_RANDOM_EPISODES = 10
+"""Episodes of a run's own prefill that make a random score."""
 FINISHED = ("done", "diverged")
 """Runs that count: a diverged one counts as random play from there on."""
+
+
+def last_mean(logged: Sequence[float]) -> float:
+    """Mean of the last quarter of what a run has logged; NaN where there is nothing."""
+    return fmean(logged[-max(1, round(len(logged) / 4)) :]) if logged else math.nan
 
 
 def frame_grid(horizon: float) -> Array:

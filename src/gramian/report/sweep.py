@@ -1,8 +1,19 @@
-"""Which κ: the score of every penalty against κ, where a study has a grid of it."""
+"""Which κ: the score of every penalty against κ, where a study has a grid of it, and the κ of equal feature norm.
+
+**By score.** A run scores (return − lowest)/(highest − lowest), where lowest and highest are the means over seeds of
+the worst and the best arm of its game: every game counts the same. An arm scores the mean over games of the mean over
+runs. Of each penalty the κ with the highest score is taken, the smallest of equals.
+
+**By norm.** Penalties that shrink features (``norm``, ``cross``, ``l2``) may help or harm by the shrinking alone, and
+at equal κ they shrink differently. They are also compared at the κ where the mean feature norm (``feature_norm`` of
+``metrics.csv``) is the same, interpolated in a grid of κ.
+"""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
 
 import numpy as np
 import polars as pl
@@ -10,10 +21,11 @@ import polars as pl
 from gramian.core import statistics
 from gramian.core.arms import kind_of
 from gramian.core.statistics import Array, Interval
-from gramian.report.scores import FINISHED, Scores
-from gramian.study import rule
-from gramian.study.rule import last_mean, matched_kappa, mean_norm
+from gramian.report.scores import Scores, last_mean
 from gramian.study.store import Study
+
+FEWEST_KAPPAS = 3
+"""κ of one penalty that make a grid."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +59,12 @@ class Penalty:
     @property
     def chosen(self) -> Setting:
         """The κ with the highest score; the smallest of equals."""
-        best = rule.best_kappa((setting.kappa, float(setting.score.estimate)) for setting in self.settings)
-        return self._at(best)
+        return max(self.settings, key=lambda setting: (float(setting.score.estimate), -setting.kappa))
 
     @property
     def chosen_by_auc(self) -> Setting:
         """The κ with the largest area under the learning curve; the smallest of equals."""
-        return self._at(rule.best_kappa((setting.kappa, float(setting.auc.estimate)) for setting in self.settings))
-
-    def _at(self, kappa: float) -> Setting:
-        return next(setting for setting in self.settings if setting.kappa == kappa)
+        return max(self.settings, key=lambda setting: (float(setting.auc.estimate), -setting.kappa))
 
     @property
     def at_edge(self) -> bool:
@@ -111,22 +119,22 @@ def find_sweep(
 ) -> Sweep | None:
     """Score every κ of every penalty that has a grid; None where none has.
 
-    The scores are those of `gramian.study.rule`, with a bootstrap interval over seeds; the baseline is scored beside.
+    Scores have a bootstrap interval over seeds; the baseline is scored beside.
     """
     kappas = {
         arm: float(kappa)
         for arm, kappa in study.runs.select("arm", "kappa").unique().iter_rows()
         if kappa is not None and kappa > 0
     }
-    grids = rule.grids({arm: kappas[arm] for arm in arms if arm in kappas})
+    grids = grids_of({arm: kappas[arm] for arm in arms if arm in kappas})
     if not grids:
         return None
     members = [*([baseline] if baseline in arms else []), *(arm for own in grids.values() for arm in own)]
-    games = rule.counting_games(_means(tables.final), members)
+    games = counting_games(_means(tables.final), members)
     if not games:
         return None
-    finals, aucs = (rule.within_range(by_arm, _means(by_arm), members, games) for by_arm in (tables.final, tables.auc))
-    norms = _norms(study)
+    finals, aucs = (within_range(by_arm, _means(by_arm), members, games) for by_arm in (tables.final, tables.auc))
+    norms = feature_norms(study)
 
     def interval(scores: Array) -> Interval:
         return statistics.bootstrap(statistics.mean_score, scores, generator, replicates=replicates)
@@ -154,18 +162,78 @@ def _means(scores: Mapping[str, Array]) -> dict[str, Array]:
     return {arm: statistics.mean_over_runs(own) for arm, own in scores.items()}
 
 
-def _norms(study: Study) -> dict[str, float]:
-    """Mean feature norm by arm, where every run of the arm is finished and has one."""
+def run_norms(study: Study) -> dict[str, float]:
+    """Mean feature norm of each run over the last quarter of its log; none where it has logged none."""
     if "feature_norm" not in study.metrics.columns:
         return {}
-    own = {
-        str(run): last_mean(rows["feature_norm"].drop_nulls().to_list())
-        for (run,), rows in study.metrics.group_by("run", maintain_order=True)
-    }
+    logged = study.metrics.select("run", "feature_norm").drop_nulls().group_by("run", maintain_order=True).all()
+    return {str(run): last_mean(norms) for run, norms in logged.iter_rows()}
+
+
+def feature_norms(study: Study, games: Collection[str] | None = None) -> dict[str, float]:
+    """Geometric mean over the runs of an arm of their norms, in all games or in some, so that no game prevails.
+
+    NaN where a run is not done, or its norm is unknown or zero.
+    """
+    own = run_norms(study)
     found: dict[str, list[float]] = {}
-    for run, arm, state in study.runs.select("run", "arm", "state").iter_rows():
-        found.setdefault(arm, []).append(own.get(run, math.nan) if state in FINISHED else math.nan)
-    return {arm: mean_norm(values) for arm, values in found.items()}
+    for run, game, arm, state in study.runs.select("run", "game", "arm", "state").iter_rows():
+        if games is None or game in games:
+            found.setdefault(arm, []).append(own.get(run, math.nan) if state == "done" else math.nan)
+    return {
+        arm: math.exp(fmean(map(math.log, norms))) if all(norm > 0 for norm in norms) else math.nan
+        for arm, norms in found.items()
+    }
+
+
+def penalty_of(arm: str) -> str:
+    """An arm without its κ: what a grid of κ is a grid of. A combination has no grid and stands for itself."""
+    if "+" in kind_of(arm):
+        return arm
+    head, *rest = arm.split(" ", maxsplit=1)
+    kind, *options = head.split(":")
+    return " ".join([":".join([kind, *options[1:]]), *rest])
+
+
+def matched_kappa(norms: Mapping[float, float], target: float) -> float | None:
+    """The smallest κ > 0 at which the norm is ``target``, linear in logarithms; None where the grid misses it."""
+    grid = sorted(norms.items())
+    wanted = math.log10(target)
+    if grid and grid[0][1] == target:
+        return grid[0][0]
+    for (left, left_norm), (right, right_norm) in pairwise(grid):
+        low, high = math.log10(left_norm), math.log10(right_norm)
+        if low != high and min(low, high) <= wanted <= max(low, high):
+            share = (wanted - low) / (high - low)
+            return float(10 ** ((1 - share) * math.log10(left) + share * math.log10(right)))
+    return None
+
+
+def grids_of(kappas: Mapping[str, float]) -> dict[str, list[str]]:
+    """Arms of each penalty that has a grid of κ, by rising κ; ``kappas`` are those of the arms, 0 for none."""
+    found: dict[str, list[str]] = {}
+    for arm, kappa in kappas.items():
+        if kappa > 0:
+            found.setdefault(penalty_of(arm), []).append(arm)
+    return {name: sorted(own, key=kappas.__getitem__) for name, own in found.items() if len(own) >= FEWEST_KAPPAS}
+
+
+def counting_games(means: Mapping[str, Array], arms: Sequence[str]) -> list[int]:
+    """Games with a score of every arm, which are not all the same; ``means`` over runs ``[G]`` are by arm."""
+    stacked = np.stack([means[arm] for arm in arms])
+    known = np.isfinite(stacked).all(0)
+    differ = np.where(known, np.ptp(np.where(np.isfinite(stacked), stacked, 0.0), axis=0), 0.0) > 0
+    return [int(at) for at in np.flatnonzero(known & differ)]
+
+
+def within_range(
+    scores: Mapping[str, Array], means: Mapping[str, Array], arms: Sequence[str], games: Sequence[int]
+) -> dict[str, Array]:
+    """Scores of runs ``[S, G]``, by arm, as shares of the range between the worst and the best arm of each game."""
+    chosen = list(games)
+    stacked = np.stack([means[arm][chosen] for arm in arms])
+    low, span = stacked.min(0), np.ptp(stacked, axis=0)
+    return {arm: (scores[arm][:, chosen] - low) / np.where(span > 0, span, np.nan) for arm in arms}
 
 
 def _matched(penalty: Penalty, norm: float) -> Matched:

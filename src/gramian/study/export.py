@@ -34,14 +34,13 @@ from gramian.study.manifest import (
     PLAN,
     POPULATIONS,
     REST,
-    SETTLED,
     STUDY,
     TABLES,
     planned_cells,
     read_json,
     write_manifest,
 )
-from gramian.study.store import CELL_SCHEMA, Study, read_study
+from gramian.study.store import CELL_SCHEMA, Study, kept_once, read_study
 
 ANALYSIS = "analysis"
 STAGED = ".export-"
@@ -90,20 +89,11 @@ def merge_exports(parts: Sequence[Path], out: Path) -> int:
     studies = [_without_folders(read_study(part)) for part in parts]
     for part, study in zip(parts, studies, strict=True):
         _check(study, part, out)
-    own = [study.runs.select("run", "state", "agent_steps").with_columns(part=at) for at, study in enumerate(studies)]
-    ended = pl.col("state").is_in(SETTLED)
-    runs = pl.concat(own).sort(ended, pl.col("agent_steps").fill_null(0), descending=True, maintain_order=True)
-    done = runs.filter(ended)
-    if (double := done.filter(done["run"].is_duplicated())).height:
-        run = double["run"][0]
-        first, second = (parts[at] for at in double.filter(run=run)["part"][:2])
-        raise UserError(f"run '{run}' is in '{first}' and in '{second}'; name one of them")
-    kept = runs.unique("run", keep="first")
+    kept = kept_once(studies)
     with _staged(out) as staged:
-        for at, (name, part, study) in enumerate(zip(names, parts, studies, strict=True)):
-            chosen = study.runs.filter(pl.col("run").is_in(kept.filter(part=at)["run"].to_list()))
-            _write(output_folder(staged / name), part, replace(study, runs=chosen))
-    return kept.height
+        for name, part, study in zip(names, parts, kept, strict=True):
+            _write(output_folder(staged / name), part, study)
+    return sum(study.runs.height for study in kept)
 
 
 def _write(staged: Path, root: Path, study: Study) -> None:

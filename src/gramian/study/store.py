@@ -4,7 +4,7 @@ import csv
 import hashlib
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,6 @@ from gramian.core.errors import UserError, require
 from gramian.core.files import EXPORT, files_below, output_folder, replace_text, replacing
 from gramian.core.games import game_name
 from gramian.study.manifest import SETTLED, TABLES, check_exports, damaged, read_json, read_toml
-from gramian.study.rule import WINDOW_EPISODES
 
 RUN_SCHEMA: dict[str, Any] = {
     "run": pl.String, "game": pl.String, "arm": pl.String, "kind": pl.String, "kappa": pl.Float64,
@@ -28,6 +27,8 @@ RUN_SCHEMA: dict[str, Any] = {
 CELL_SCHEMA: dict[str, Any] = {"run": pl.String, "game": pl.String, "arm": pl.String, "seed": pl.Int64}
 EPISODE_SCHEMA: dict[str, Any] = CELL_SCHEMA | {"frames": pl.Int64, "return": pl.Float64}
 
+WINDOW_EPISODES = 100
+"""Last training episodes whose mean return is the final score, as in the paper."""
 IMPORT_COLUMNS = ("arm", "game", "seed", "frames", "return")
 IMPORT_FORMAT = 1
 SHORT = 0.9
@@ -83,6 +84,11 @@ def read_study(folder: str | Path) -> Study:
             parts.append(_read_run(path.parent, root) if path.name == "config.toml" else _read_import(path))
     if not parts:
         raise UserError(f"there is no run below '{root}'; a run is a folder with a config.toml")
+    return joined(parts)
+
+
+def joined(parts: Sequence[Study]) -> Study:
+    """Several studies as one."""
     return Study(
         pl.concat([part.runs for part in parts]),
         pl.concat([part.episodes for part in parts]),
@@ -91,6 +97,25 @@ def read_study(folder: str | Path) -> Study:
         {name: value for part in parts for name, value in part.provenance.items()},
         pl.concat([part.held_out for part in parts], how="diagonal"),
     )
+
+
+def kept_once(parts: Sequence[Study]) -> list[Study]:
+    """Parts of a study without the runs that came further in another part; refused is one that ended in two."""
+    ended = pl.col("state").is_in(SETTLED)
+    runs = pl.concat([part.runs.with_columns(part=at) for at, part in enumerate(parts)])
+    done = runs.filter(ended)
+    if (double := done.filter(done["run"].is_duplicated())).height:
+        run = double["run"][0]
+        first, second = double.filter(run=run)["folder"][:2]
+        raise UserError(f"run '{run}' has ended in '{first}' and in '{second}'; name one of the two parts")
+    furthest = runs.sort(ended, pl.col("agent_steps").fill_null(0), descending=True, maintain_order=True)
+    kept = furthest.unique("run", keep="first").select("run", "part")
+    found = []
+    for at, part in enumerate(parts):
+        own = pl.col("run").is_in(kept.filter(part=at)["run"].to_list())
+        logs = {name: getattr(part, name).filter(own) for name in ("runs", "episodes", "metrics", "held_out")}
+        found.append(replace(part, **logs))
+    return found
 
 
 def first_frames(study: Study, frames: int) -> Study:

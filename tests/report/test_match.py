@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from gramian.cli import main
 from gramian.core.errors import UserError
-from gramian.study.choose import WholeStudy, match, matched_kappa
+from gramian.report.choose import PlannedStudy, match
+from gramian.report.sweep import matched_kappa
 from gramian.study.manifest import POPULATIONS
 from gramian.study.worker import perform
 from tests.study.studies import planned, planned_part, tiny
@@ -42,7 +43,7 @@ def test_arms_are_matched_by_the_geometric_mean_over_runs_of_their_last_norms(tm
     plan = planned(study, tiny(arms=GRID))
     at = {("gram", 1.0): 4.0, ("l2", 0.01): 16.0, ("l2", 0.1): 8.0, ("l2", 1.0): 2.0}
     invented(study, plan, lambda run: at[run.arm.kind, run.arm.kappa] * (2.0 if run.seed else 0.5))
-    norm, (found,) = match(WholeStudy(study), "gram:1")
+    norm, (found,) = match(PlannedStudy(study), "gram:1")
     assert norm == pytest.approx(4.0)
     assert (found.penalty, found.kappa) == ("l2", pytest.approx(10**-0.5))
 
@@ -50,11 +51,11 @@ def test_arms_are_matched_by_the_geometric_mean_over_runs_of_their_last_norms(tm
 def test_an_arm_with_runs_that_are_not_done_does_not_count(tmp_path):
     planned(tmp_path / "study", tiny(arms=GRID))
     perform(str(tmp_path / "study"), "p000", 1)
-    assert [str(arm) for arm in WholeStudy(tmp_path / "study").feature_norms()] == ["gram:1.0"]
+    assert list(PlannedStudy(tmp_path / "study").norms()) == ["gram:1.0"]
     with pytest.raises(UserError, match=r"has runs in .* that are not done; finish them first"):
-        match(WholeStudy(tmp_path / "study"), "l2:1")
+        match(PlannedStudy(tmp_path / "study"), "l2:1")
     with pytest.raises(UserError, match=r"unknown arm of this study 'gram:2.0'; did you mean 'gram:1.0'"):
-        match(WholeStudy(tmp_path / "study"), "gram:2")
+        match(PlannedStudy(tmp_path / "study"), "gram:2")
 
 
 @pytest.mark.parametrize(
@@ -135,16 +136,15 @@ def test_a_run_that_was_made_again_in_another_part_is_that_of_the_other(tmp_path
     for status in first.glob(f"{POPULATIONS}/*/*-s1/status.json"):
         status.write_text('{"state": "interrupted", "agent_steps": 10, "reason": ""}')
     invented(again, planned_part(again, text, [1]), lambda _: 28.0)
-    assert list(WholeStudy(tmp_path).feature_norms().values()) == pytest.approx([14.0] * 4)
+    assert list(PlannedStudy(tmp_path).norms().values()) == pytest.approx([14.0] * 4)
 
 
 def test_a_run_that_is_done_in_two_parts_is_refused(tmp_path, capsys):
     for part in ("a", "b"):
         invented(tmp_path / part, planned(tmp_path / part, tiny(arms=GRID)), norm_of)
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
-    said = (
-        f"gramian: run 'cartpole-gram-k1.0-s0' is in '{tmp_path / 'a'}' and in '{tmp_path / 'b'}'; name one of them\n"
-    )
+    a, b = (tmp_path / part / POPULATIONS / "p000" / "cartpole-gram-k1.0-s0" for part in ("a", "b"))
+    said = f"gramian: run '{a.name}' has ended in '{a}' and in '{b}'; name one of the two parts\n"
     assert capsys.readouterr().err == said
 
 
