@@ -291,7 +291,7 @@ def beyond_sb3(settings: Settings, kind: Kind) -> list[str]:
 
     Examples
     --------
-    >>> beyond_sb3(load_preset("author"), "atari")
+    >>> beyond_sb3(load_preset("nature"), "atari")
     []
     >>> beyond_sb3(load_preset("dopamine"), "atari")
     ['network dopamine', 'loss squared']
@@ -300,8 +300,10 @@ def beyond_sb3(settings: Settings, kind: Kind) -> list[str]:
 
     odd: dict[str, object] = {} if settings.network in ("auto", NETWORKS[kind]) else {"network": settings.network}
     odd |= {name: getattr(settings, name) for name, own in SB3_VALUES.items() if getattr(settings, name) != own}
-    if kind == "atari" and settings.environment.atari.fire_reset:
-        odd["fire_reset"] = True
+    if kind == "atari":
+        atari = settings.environment.atari
+        names = ("fire_reset", "noop_after_life_loss", "clear_stack_after_life_loss")
+        odd |= {name: True for name in names if getattr(atari, name)}
     if kind == "minatar" and settings.clip_rewards:
         odd["clip_rewards"] = True
     return [f"{name} {str(value).lower()}" for name, value in odd.items()]

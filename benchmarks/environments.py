@@ -17,7 +17,7 @@ from benchmarks.contestants import Workload, emulator
 from gramian.core.games import MINATAR_IDS, find_game
 from gramian.deep.envs import Environments
 
-GAMES = {"breakout": "author", "seaquest": "author", "pong": "author"} | {
+GAMES = {"breakout": "nature", "seaquest": "nature", "pong": "nature"} | {
     f"minatar/{game}": "minatar" for game in MINATAR_IDS
 }
 """Presets by game."""

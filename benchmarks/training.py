@@ -31,7 +31,7 @@ from gramian.core.progress import counted
 from gramian.deep.training.config import check_preset, load_preset
 from gramian.deep.training.memory import memory_bill
 
-PRESETS = {"atari": "author", "minatar": "minatar"}
+PRESETS = {"atari": "nature", "minatar": "minatar"}
 PROCESS_BYTES = 600 << 20
 """What a process with torch takes, apart from its replay."""
 
@@ -207,7 +207,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = Parser("training", __doc__)
     add = parser.add_argument
     add("--game", default="minatar/breakout", help="of Atari or MinAtar")
-    add("--preset", help="default: author for Atari, minatar for MinAtar")
+    add("--preset", help="default: nature for Atari, minatar for MinAtar")
     add("--contestants", nargs="+", choices=CONTESTANTS, default=[*CONTESTANTS])
     add("--populations", nargs="+", type=whole(1, 1000), default=[1], help="runs at the same time")
     add("--envs-per-run", type=whole(1, 1000), default=1, help="of gramian and of the emulator alone")

@@ -6,7 +6,7 @@ import numpy as np
 
 from gramian.deep.envs import Environments
 
-FIELDS = ("frames", "started", "rewards", "terminated", "life_lost", "truncated")
+FIELDS = ("frames", "started", "cleared", "rewards", "terminated", "life_lost", "truncated")
 
 
 def snapshot(step):

@@ -27,10 +27,13 @@ from gramian.deep.envs import (
     EnvironmentOptions,
     Environments,
     MinAtarOptions,
+    Players,
     emulator,
+    make_games,
 )
 from gramian.deep.envs.atari import AtariGames
 from gramian.deep.envs.observations import FrameStack
+from gramian.deep.training.config import load_preset
 from tests.deep.envs.environment_checks import (
     assert_same,
     check_independence,
@@ -209,17 +212,91 @@ def test_games_with_different_action_counts_share_a_population_and_play_as_if_al
             np.testing.assert_array_equal(mine["rewards"][0], whole["rewards"][run])
 
 
-def test_fire_reset_serves_the_ball():
-    plain, fired = make("breakout"), make("breakout", fire_reset=True)
-    plain.reset()
-    fired.reset()
+OF_THE_CODE = {"fire_reset": True, "noop_after_life_loss": True, "clear_stack_after_life_loss": True}
+
+
+class CitedGame(RawGame):
+    """The rules of DQN-decor's code, written out: what is seen ``[4, 84, 84]``, rewards, lives and ends."""
+
+    def __init__(self, id_, fire):
+        super().__init__(id_, 0, 0.0)
+        self.id = id_
+        self.fire = fire and ale_py.Action.FIRE in self.ale.getMinimalActionSet()
+
+    def begin(self):
+        self.ale.loadROM(roms.get_rom_path(self.id))  # so that nothing of the game before is left
+        self.ale.reset_game()
+        frame = self.first()
+        for action in (1, 2) if self.fire else ():
+            frame, _, over = self.step(action)
+            assert not over
+        self.lives, self.stack = self.ale.lives(), [np.zeros((84, 84))] * 3 + [frame]
+        return np.stack(self.stack)
+
+    def act(self, action):
+        frame, reward, over = self.step(action)
+        lost = not over and 0 < self.ale.lives() < self.lives
+        if lost:
+            frame, _, _ = self.step(0)
+            self.stack = [np.zeros((84, 84))] * 4
+        self.lives, self.stack = self.ale.lives(), [*self.stack[1:], frame]
+        return np.stack(self.stack), reward, lost, over
+
+
+@pytest.mark.parametrize("title", ["breakout", "ms_pacman", "seaquest", "qbert"])
+def test_the_options_of_preset_author_are_the_rules_of_the_cited_code(title):
+    assert {name: getattr(load_preset("author").environment.atari, name) for name in OF_THE_CODE} == OF_THE_CODE
+    environments, reference = make(title, **OF_THE_CODE), CitedGame(find_game(title).id, fire=True)
+    stack = FrameStack(environments.observation, environments.shape)
+    step, losses, games, expected = environments.reset(), 0, 0, None
+    for action in random_actions(environments, 1200):
+        if step.started:
+            games, expected = games + 1, reference.begin()
+        seen = stack.push(torch.from_numpy(step.frames), torch.from_numpy(step.cleared))[0, 0].numpy()
+        np.testing.assert_array_equal(seen, expected)
+        step = environments.step(action)
+        expected, *outcome = reference.act(action.item())
+        assert outcome == [step.rewards.item(), step.life_lost.item(), step.terminated.item()]
+        losses += step.life_lost.item()
+    assert min(games, losses) > 1
+
+
+def test_each_option_of_the_cited_code_changes_what_it_says():
     still = np.zeros((12, 1, 1), np.int64)
-    assert not np.array_equal(play(plain, still)[-1]["frames"], play(fired, still)[-1]["frames"])
+    plain, fired, freeway = make("breakout"), make("breakout", fire_reset=True), make("freeway", fire_reset=True)
+    frozen = make("freeway")
+    for environments in (plain, fired, freeway, frozen):
+        environments.reset()
+    assert not np.array_equal(play(plain, still)[-1]["frames"], play(fired, still)[-1]["frames"])  # the ball is served
+    assert_same(play(freeway, still), play(frozen, still))  # which has no FIRE
+    cleared, kept = make("breakout", clear_stack_after_life_loss=True), make("breakout")
+    cleared.reset(), kept.reset()
+    for action in random_actions(kept, 300):
+        first, second = cleared.step(action), kept.step(action)
+        assert (second.cleared == second.started).all()
+        assert (first.cleared == (second.started | second.life_lost)).all()
+        np.testing.assert_array_equal(first.frames, second.frames)
 
 
-@pytest.mark.parametrize(("before", "random_game"), [(0, True), (1, False), (260, False), (260, True)])
-def test_restore_gives_the_same_continuation(before, random_game):
-    options = {"sticky_probability": 0.25, "noop_max": 30} if random_game else {}
+def test_games_that_are_evaluated_clear_their_stacks_as_those_of_a_training():
+    games = make_games(find_game("breakout"), 1, EnvironmentOptions(atari=AtariOptions(**OF_THE_CODE)))
+    players, reference, lost = Players(games, 1, lambda which: which), CitedGame("breakout", fire=True), 0
+    for action in np.random.default_rng(0).integers(0, 4, (200, 1)):
+        seen, begun = players.observe()
+        expected = reference.begin() if begun[0] else expected
+        np.testing.assert_array_equal(seen[0].numpy(), expected)
+        players.step(action)
+        expected, _, life_lost, _ = reference.act(action.item())
+        lost += life_lost
+    games.close()
+    assert lost
+
+
+RANDOM = {"sticky_probability": 0.25, "noop_max": 30}
+
+
+@pytest.mark.parametrize(("before", "options"), [(0, RANDOM), (1, {}), (260, {}), (260, RANDOM), (260, OF_THE_CODE)])
+def test_restore_gives_the_same_continuation(before, options):
     history = check_restore(lambda: make("breakout", "pong", **options), before, 300)
     assert any(step["terminated"].any() for step in history)
     assert any(step["life_lost"].any() for step in history)
@@ -249,11 +326,13 @@ def test_every_game_plays_as_in_ale_s_own_vector_environment_whatever_was_played
             break
     console.start(2, 0, frame)
     expected, info = vector.reset(seed=np.array([0]))
+    lives = info["lives"][0]
     np.testing.assert_array_equal(frame, expected[0, 0])
     for action in rng.integers(0, console.actions, 120).tolist():
-        reward, over = console.act(action, frame)
+        reward, over, life_lost = console.act(action, frame)
         expected, rewards, terminated, _, info = vector.step(np.array([action]))
-        assert (reward, over, console.lives) == (rewards[0], terminated[0], info["lives"][0])
+        assert (reward, over, life_lost) == (rewards[0], terminated[0], info["lives"][0] < lives)
+        lives = info["lives"][0]
         if over:
             break
         np.testing.assert_array_equal(frame, expected[0, 0])
@@ -313,7 +392,7 @@ def test_a_frame_is_the_brighter_of_the_last_two_screens_of_its_skip_or_the_last
         while len(screens) < frame_skip and not raw.ale.game_over():
             raw.ale.act(raw.ale.getMinimalActionSet()[action])
             screens.append(look())
-        _, over = console.act(action, frame)
+        _, over, _ = console.act(action, frame)
         np.testing.assert_array_equal(frame, show(*(screens[frame_skip - 2 :] or screens[-1:])))
     console.start(1, 0, frame)
     np.testing.assert_array_equal(frame, first)

@@ -22,8 +22,8 @@ class Scripted:
     here = True
     actions = np.array([3])
 
-    def __init__(self, script):
-        self.script = script
+    def __init__(self, script, per_life=False):
+        self.script, self.per_life = script, per_life
         self.taken = 0
 
     def _step(self, reward, event):
@@ -34,7 +34,8 @@ class Scripted:
         started = np.array([[event in ("over", "out of time", "begin")]])
         final = np.full((1, 1, 84, 84), 200 + self.taken, np.uint8)
         rewards = np.array([[reward]], np.float32)
-        return Step(frame, started, rewards, flag("over"), flag("life"), flag("out of time"), final)
+        cleared = started | (flag("life") & self.per_life)
+        return Step(frame, started, cleared, rewards, flag("over"), flag("life"), flag("out of time"), final)
 
     def reset(self):
         return self._step(0.0, "begin")
@@ -48,10 +49,10 @@ class Scripted:
         return self._step(reward, event)
 
 
-def scripted(script, **changes):
+def scripted(script, per_life=False, **changes):
     settings = replace(load_preset("smoke"), prefill_agent_steps=100, replay_capacity=50, **changes)
     config = Config("smoke", settings, (RunSpec(find_game("breakout"), Arm("dqn"), 0),))
-    trainer = Trainer(config, Scripted(script))
+    trainer = Trainer(config, Scripted(script, per_life))
     episodes = [episode for _ in script for episode in trainer.step()]
     return trainer, episodes
 
@@ -97,6 +98,16 @@ def test_the_actor_sees_the_stack_that_the_learner_is_given():
     trainer, _ = scripted(SCRIPT[:3])
     assert trainer.engine._stack.observations[0, 0, :, 0, 0].tolist() == [0, 1, 2, 3]  # over the lost life
     assert transitions(trainer, 3).next_observations[0, 2, :, 0, 0].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_stack_that_a_lost_life_clears_is_zero_for_the_actor_and_the_learner(terminal):
+    trainer, episodes = scripted(SCRIPT[:4], per_life=True, terminal_on_life_loss=terminal)
+    assert len(episodes) == 1
+    assert trainer.engine._stack.observations[0, 0, :, 0, 0].tolist() == [0, 0, 0, 4]
+    batch = transitions(trainer, 4)
+    assert batch.observations[0, :, :, 0, 0].tolist() == [[0, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 2], [0, 0, 2, 3]]
+    assert batch.next_observations[0, 2, :, 0, 0].tolist() == [0, 0, 2, 3]
 
 
 def updates_of(**changes):

@@ -45,7 +45,8 @@ class AtariGames(Games):
         spin_s: float = 0.0,
     ):
         self._noop_max, self._spin_s = options.noop_max, spin_s
-        self.observation = ObservationSpec((*SCREEN, 3) if colour else (SCREEN_PIXELS,) * 2, np.uint8, options.stack)
+        frame = (*SCREEN, 3) if colour else (SCREEN_PIXELS,) * 2
+        self.observation = ObservationSpec(frame, np.uint8, options.stack, options.clear_stack_after_life_loss)
         self.actions = action_count(game, options.full_actions)
         self.frames_per_step = options.frame_skip
         self.max_episode_steps = -(-options.max_episode_frames // options.frame_skip)
@@ -54,6 +55,7 @@ class AtariGames(Games):
             "frame_skip": options.frame_skip,
             "sticky_probability": options.sticky_probability,
             "fire_reset": options.fire_reset,
+            "noop_after_life_loss": options.noop_after_life_loss,
             "full_actions": options.full_actions,
             "flavour": flavour,
             "colour": colour,
@@ -66,7 +68,6 @@ class AtariGames(Games):
         self._consoles = {} if processes else {i: Console(**settings) for i in range(count)}  # type: ignore[arg-type]
         self._order: bytes | None = None
         self._everyone = np.arange(count)
-        self._lives = np.zeros(count, np.int64)
 
     def start(self, which: NDArray[np.intp], seeds: NDArray[np.int64]) -> Frames:
         """See :meth:`Games.start`."""
@@ -77,7 +78,6 @@ class AtariGames(Games):
         self._tell(START)
         self._wait()
         arrays["chosen"][:] = True
-        self._lives[which] = arrays["lives"][which]
         return np.asarray(arrays["frames"][which])
 
     def send(self, actions: NDArray[np.int64]) -> None:
@@ -89,9 +89,7 @@ class AtariGames(Games):
         """See :meth:`Games.recv`."""
         self._wait()
         arrays = self._arrays
-        life_lost = arrays["lives"] < self._lives
-        self._lives[:] = arrays["lives"]
-        return Outcome(arrays["frames"], arrays["rewards"], arrays["over"], life_lost)
+        return Outcome(arrays["frames"], arrays["rewards"], arrays["over"], arrays["life_lost"])
 
     def replay(self, seeds: NDArray[np.int64], actions: Sequence[NDArray[np.uint8]]) -> tuple[Frames, bool]:
         """See :meth:`Games.replay`. All copies play at the same time."""
@@ -106,7 +104,6 @@ class AtariGames(Games):
             self._wait()
             alive &= not self._arrays["over"][playing].any()
         self._arrays["chosen"][:] = True
-        self._lives[:] = self._arrays["lives"]
         return self._arrays["frames"], alive
 
     def close(self) -> None:

@@ -54,7 +54,7 @@ def map_arrays(memory: mmap.mmap | None, count: int, colour: bool) -> tuple[dict
     frame = (*SCREEN, 3) if colour else (PIXELS, PIXELS)
     kinds = {"seeds": "int64", "noops": "int64", "actions": "int64", "chosen": "bool", "rewards": "float32"}
     arrays, place = {}, 0
-    for name, kind in (kinds | {"over": "bool", "lives": "int64", "frames": "uint8"}).items():
+    for name, kind in (kinds | {"over": "bool", "life_lost": "bool", "frames": "uint8"}).items():
         shape = (count, *frame) if name == "frames" else (count,)
         size = int(np.prod(shape))
         if memory is not None:
@@ -89,6 +89,7 @@ class Console:
         frame_skip: int = 4,
         sticky_probability: float = 0.0,
         fire_reset: bool = False,
+        noop_after_life_loss: bool = False,
         full_actions: bool = False,
         flavour: tuple[int, int] | None = None,
         colour: bool = False,
@@ -118,39 +119,52 @@ class Console:
         if not colour and not np.array_equal(GREYS[self._first_screen], self._ale.getScreenGrayscale()):
             raise RuntimeError(f"this ale-py shows {game!r} in other greys than ale-py 0.12 does")
         self._actions = self._ale.getLegalActionSet() if full_actions else self._ale.getMinimalActionSet()
-        self._fire = ale_py.Action.FIRE if fire_reset and ale_py.Action.FIRE in self._actions else None
-        self._frame_skip, self._sticky = frame_skip, sticky_probability
+        # FIRE is action 1 wherever there is one
+        self._opening = self._actions[1:3] if fire_reset and ale_py.Action.FIRE in self._actions else []
+        self._frame_skip, self._sticky, self._noop_after_life_loss = frame_skip, sticky_probability, noop_after_life_loss
         self._chance = random.Random(0)
-        self._before = ale_py.Action.NOOP
+        self._before, self._lives = ale_py.Action.NOOP, 0
 
     @property
     def actions(self) -> int:
         """The number of actions."""
         return len(self._actions)
 
-    @property
-    def lives(self) -> int:
-        """Lives left; 0 in a game that has none."""
-        return int(self._ale.lives())
-
     def start(self, seed: int, noops: int, out: NDArray[np.uint8]) -> None:
         """Begin episode ``seed`` with ``noops`` frames of no-op; the first frame is written into ``out``."""
         self._chance.seed(seed)
         self._begin()
-        screens = self._picture.screens
-        screens[:] = self._first_screen
-        for press in [ale_py.Action.NOOP] * noops + ([] if self._fire is None else [self._fire]):
-            self._press(press)
-            screens[:] = self._look()
+        for _ in range(noops):
+            self._press(ale_py.Action.NOOP)
+            self._picture.screens[:] = self._look()
             if self._ale.game_over():
                 self._begin()
-                screens[:] = self._first_screen
+        for press in self._opening:
+            if self._hold(press)[1]:
+                self._begin()
+        self._lives = self._ale.lives()
         self._picture.show(out)
 
-    def act(self, action: int, out: NDArray[np.uint8]) -> tuple[float, bool]:
-        """Hold an action for a frame skip: the reward, and whether the game is over; the frame goes into ``out``."""
-        reward, press = 0, self._actions[action]
-        screens, seen = self._picture.screens, 0
+    def act(self, action: int, out: NDArray[np.uint8]) -> tuple[float, bool, bool]:
+        """Hold an action for a frame skip: the reward, whether the game is over, whether a life was lost.
+
+        The frame goes into ``out``.
+        """
+        reward, over = self._hold(self._actions[action])
+        lives = self._ale.lives()
+        lost = lives < self._lives
+        if self._noop_after_life_loss:
+            lost = lost and not over and lives > 0
+            if lost:
+                self._hold(ale_py.Action.NOOP)
+                lives = self._ale.lives()
+        self._lives = lives
+        self._picture.show(out)
+        return float(reward), over, lost
+
+    def _hold(self, press: ale_py.Action) -> tuple[int, bool]:
+        """Hold a button for a frame skip and keep the last two screens: the reward, and whether the game is over."""
+        reward, screens, seen = 0, self._picture.screens, 0
         for left in range(self._frame_skip - 1, -1, -1):
             reward += self._press(press)
             over = self._ale.game_over()
@@ -161,13 +175,13 @@ class Console:
                 break
         if seen == 1:
             screens[1] = screens[0]
-        self._picture.show(out)
-        return float(reward), over
+        return reward, over
 
     def _begin(self) -> None:
         self._ale.restoreSystemState(self._beginning)
         if self._resets:
             self._ale.reset_game()
+        self._picture.screens[:] = self._first_screen
         self._before = ale_py.Action.NOOP
 
     def _press(self, action: ale_py.Action) -> int:
@@ -273,13 +287,12 @@ def carry_out(order: bytes, consoles: dict[int, Console], arrays: dict[str, NDAr
     for i, console in consoles.items():
         if not arrays["chosen"][i]:
             continue
-        frame = arrays["frames"][i]
+        frame, outcome = arrays["frames"][i], (0.0, False, False)
         if order == START:
             console.start(int(arrays["seeds"][i]), int(arrays["noops"][i]), frame)
-            arrays["rewards"][i], arrays["over"][i] = 0, False
         else:
-            arrays["rewards"][i], arrays["over"][i] = console.act(int(arrays["actions"][i]), frame)
-        arrays["lives"][i] = console.lives
+            outcome = console.act(int(arrays["actions"][i]), frame)
+        arrays["rewards"][i], arrays["over"][i], arrays["life_lost"][i] = outcome
 
 
 def main() -> None:

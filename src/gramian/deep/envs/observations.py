@@ -13,7 +13,7 @@ _TORCH_DTYPES = {np.dtype(np.uint8): torch.uint8, np.dtype(np.float32): torch.fl
 
 @dataclass(frozen=True)
 class ObservationSpec:
-    """Shape of an observation: ``stack`` frames, zero before the first one of an episode.
+    """Shape of an observation: ``stack`` frames, zero before the first one of an episode, or of a life if ``per_life``.
 
     A frame is ``(84, 84)`` for Atari, ``(C, 10, 10)`` for MinAtar (uint8), ``(4,)`` for CartPole (float32).
     """
@@ -21,6 +21,7 @@ class ObservationSpec:
     frame_shape: tuple[int, ...]
     dtype: DTypeLike
     stack: int
+    per_life: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", np.dtype(self.dtype))

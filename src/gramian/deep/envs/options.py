@@ -22,7 +22,12 @@ class AtariOptions:
     noop_max: int = 0
     """A game begins with 0 to ``noop_max`` frames of no-op, drawn from the episode's seed."""
     fire_reset: bool = False
-    """Press FIRE at the beginning of a game where the game has that button."""
+    """A game that has the button FIRE begins with a step of it and a step of the action after it."""
+    noop_after_life_loss: bool = False
+    """A lost life is followed by a step of no-op, whose reward does not count; not so the last one, nor a loss within
+    that step."""
+    clear_stack_after_life_loss: bool = False
+    """Zeros stand before the frame that follows a lost life, as before the first one of a game."""
     full_actions: bool = False
     """All 18 actions instead of those the game responds to."""
     max_episode_frames: int = 108_000

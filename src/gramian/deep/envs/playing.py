@@ -23,6 +23,7 @@ class Players:
         self._stack = FrameStack(games.observation, (1, slots))
         self._frames = np.zeros((slots, *games.observation.frame_shape), games.observation.dtype)
         self._ended = np.arange(slots)
+        self._life_lost = np.zeros(slots, np.bool_)
 
     def observe(self) -> tuple[Tensor, NDArray[np.bool_]]:
         """Begin the games that are due; give what all slots see ``[slots, *shape]``, and which have just begun."""
@@ -30,13 +31,14 @@ class Players:
         if self._ended.size:
             self.lengths[self._ended] = 0
             self._frames[self._ended] = self._emulator.start(self._ended, self._begin(self._ended))
-        return self._stack.push(torch.from_numpy(self._frames)[None], torch.from_numpy(begun)[None])[0], begun
+        cleared = begun | (self._life_lost & self._stack.spec.per_life)
+        return self._stack.push(torch.from_numpy(self._frames)[None], torch.from_numpy(cleared)[None])[0], begun
 
     def step(self, actions: NDArray[np.int64]) -> tuple[Outcome, NDArray[np.int64]]:
         """Take an action in each slot; returns the outcome, and the slots whose games ended or ran out of time."""
         self._emulator.send(actions)
         outcome = self._emulator.recv()
-        self._frames[:] = outcome.frames
+        self._frames[:], self._life_lost[:] = outcome.frames, outcome.life_lost
         self.lengths += 1
         (self._ended,) = np.nonzero(outcome.terminated | (self.lengths >= self._emulator.max_episode_steps))
         return outcome, self._ended

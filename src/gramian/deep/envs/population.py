@@ -29,6 +29,8 @@ class Step:
     """The newest frame of the observation to act on next; after an episode's end the first of the next episode."""
     started: NDArray[np.bool_]
     """That frame is the first of an episode."""
+    cleared: NDArray[np.bool_]
+    """Zeros stand before that frame: it is the first of an episode, or of a life where the game's options say so."""
     rewards: NDArray[np.float32]
     """Raw."""
     terminated: NDArray[np.bool_]
@@ -147,11 +149,12 @@ class Environments:
         self._frames: Frames = np.zeros((count, *self.observation.frame_shape), self.observation.dtype)
         self._final: Frames = np.zeros_like(self._frames)
         self._rewards = np.zeros(count, np.float32)
-        self._started, self._terminated, self._life_lost, self._truncated = np.zeros((4, count), np.bool_)
+        self._started, self._cleared, self._terminated, self._life_lost, self._truncated = np.zeros((5, count), bool)
         framed = (*self.shape, *self.observation.frame_shape)
         self._step = Step(
             frames=self._frames.reshape(framed),
             started=self._started.reshape(self.shape),
+            cleared=self._cleared.reshape(self.shape),
             rewards=self._rewards.reshape(self.shape),
             terminated=self._terminated.reshape(self.shape),
             life_lost=self._life_lost.reshape(self.shape),
@@ -164,7 +167,7 @@ class Environments:
         self._forget_sent()
         for array in (self._episode, self._length, self._rewards, self._terminated, self._life_lost, self._truncated):
             array[:] = 0
-        self._started[:] = True
+        self._started[:] = self._cleared[:] = True
         for part in self._parts:
             part.longest = 0
             self._start(part, part.everyone)
@@ -219,11 +222,13 @@ class Environments:
         if own.longest < self._shortest_limit and not np.count_nonzero(terminated):  # at most steps nothing ends
             started[:] = False
             truncated[:] = False
+            self._cleared[own.rows] = life_lost & self.observation.per_life
             return self._step
         life_lost &= ~terminated
         np.greater_equal(length, self._limits[own.rows], out=truncated)
         truncated &= ~terminated
         np.logical_or(terminated, truncated, out=started)
+        self._cleared[own.rows] = started | (life_lost & self.observation.per_life)
         if truncated.any():
             self._final[own.rows][truncated] = self._frames[own.rows][truncated]
         (ended,) = np.nonzero(started)
@@ -270,6 +275,7 @@ class Environments:
             alive &= lived
         self._rewards[:] = state["rewards"]
         self._started[:], self._terminated[:], self._life_lost[:], self._truncated[:] = state["flags"]
+        self._cleared[:] = self._started | (self._life_lost & self.observation.per_life)
         self._final[self._truncated] = state["final_frames"]
         if not alive or _crc32(self._frames) != int(state["frames_crc32"][0]):
             raise UserError(

@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     truncated: Tensor
     """bool: the game was ended by its time limit."""
     started: Tensor
-    """bool: ``frames`` is the first of a game, because one was over or truncated."""
+    """bool: zeros stand before ``frames``, because a game was over or truncated, or a life lost (`Step.cleared`)."""
     frames: Tensor
     """The newest frames: the first of the next game where one ended."""
 

@@ -344,7 +344,7 @@ class Trainer:
             rewards=np.sign(rewards) if settings.clip_rewards else rewards,
             terminal=terminated | life_lost if settings.terminal_on_life_loss else terminated,
             truncated=outcome.truncated[runs],
-            started=outcome.started[runs],
+            started=outcome.cleared[runs],
             frames=outcome.frames[runs],
             final_frames=outcome.final_frames[runs],
         )
