@@ -23,7 +23,7 @@ from gramian.core.games import find_game
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import NetworkSpec, forward
 from gramian.deep.envs import Environments, make_games
-from gramian.deep.envs.options import AtariOptions, EnvironmentOptions
+from gramian.deep.envs.options import EnvironmentOptions
 from gramian.deep.training.config import load_preset
 
 QUICK = [
@@ -31,7 +31,7 @@ QUICK = [
     *("--calibration", "0.05", "--threads", "1"),
 ]
 OF_THE_CODE = ("fire_reset", "noop_after_life_loss", "clear_stack_after_life_loss")
-ATARI = {"game": "breakout", "preset": "smoke"}
+ATARI = {"game": "breakout", "preset": "nature"}
 
 
 def tiny(contestant="gramian", **changes):
@@ -171,7 +171,7 @@ def play(env, actions):
 
 def test_peers_see_the_same_atari_as_the_package():
     pytest.importorskip("cv2")
-    settings = tiny(**ATARI).settings
+    settings = replace(tiny(**ATARI).settings, environment=EnvironmentOptions())
     actions = np.random.default_rng(0).integers(0, 4, 400)
     ours = Environments([find_game("breakout")], [0], 1, settings.environment)
     ours.reset()
@@ -192,7 +192,8 @@ def test_peers_see_the_same_atari_as_the_package():
 
 def test_a_lost_life_does_not_end_the_game():
     pytest.importorskip("cv2")
-    env = make_game("breakout", tiny(**ATARI).settings, seed=0)
+    settings = replace(tiny(**ATARI).settings, environment=EnvironmentOptions())
+    env = make_game("breakout", settings, seed=0)
     env.reset()
     terminated = False
     random = np.random.default_rng(0)

@@ -121,7 +121,8 @@ class Console:
         self._actions = self._ale.getLegalActionSet() if full_actions else self._ale.getMinimalActionSet()
         # FIRE is action 1 wherever there is one
         self._opening = self._actions[1:3] if fire_reset and ale_py.Action.FIRE in self._actions else []
-        self._frame_skip, self._sticky, self._noop_after_life_loss = frame_skip, sticky_probability, noop_after_life_loss
+        self._noop_after_life_loss = noop_after_life_loss
+        self._frame_skip, self._sticky = frame_skip, sticky_probability
         self._chance = random.Random(0)
         self._before, self._lives = ale_py.Action.NOOP, 0
 
