@@ -281,6 +281,7 @@ def test_each_option_of_the_cited_code_changes_what_it_says():
 def test_games_that_are_evaluated_clear_their_stacks_as_those_of_a_training():
     games = make_games(find_game("breakout"), 1, EnvironmentOptions(atari=AtariOptions(**OF_THE_CODE)))
     players, reference, lost = Players(games, 1, lambda which: which), CitedGame("breakout", fire=True), 0
+    expected = None
     for action in np.random.default_rng(0).integers(0, 4, (200, 1)):
         seen, begun = players.observe()
         expected = reference.begin() if begun[0] else expected
