@@ -84,11 +84,16 @@ def draw_figures(analysis: Analysis, dynamics: Dynamics, out: Path, equal: Equal
             jobs[metric.replace("_", "-").replace(".", "-")] = partial(metric_grid, analysis, dynamics, metric)
     for game in dynamics if few else ():
         jobs[f"features-{game.replace('/', '-')}"] = partial(game_features, analysis, dynamics, game)
+    return draw(jobs, out)
+
+
+def draw(jobs: Mapping[str, Callable[[], Figure]], out: Path) -> list[Path]:
+    """Draw figures into the folder ``out``, each as PNG and SVG by its name; returns the files."""
     folder = output_folder(out)
     written = []
     with matplotlib.rc_context(_RC), Progress(len(jobs), "figures", unit="figure") as progress:
-        for name, draw in jobs.items():
-            figure = draw()
+        for name, job in jobs.items():
+            figure = job()
             for suffix in ("png", "svg"):
                 with replacing(folder / f"{name}.{suffix}") as temporary:
                     figure.savefig(temporary, dpi=130, metadata={"Date": None} if suffix == "svg" else None)
@@ -149,12 +154,16 @@ def game_features(analysis: Analysis, dynamics: Dynamics, game: str) -> Figure:
     return _grid(panels, _shown_styles(analysis), heading=reference.title(game), most_columns=3, size=(2.8, 1.9))
 
 
+def line_figure(analysis: Analysis, panels: Sequence[Panel], label: str) -> Figure:
+    """Panels of the arms that the figures show, beside each other."""
+    return _grid(panels, _shown_styles(analysis), label=label, below=panels[0].x, size=(4.0, 2.6))
+
+
 def aggregate_curves(analysis: Analysis) -> Figure:
     """Median and IQM of the human-normalised learning curves."""
     panels = described.aggregates(analysis)
-    label = f"human-normalised ({analysis.options.human})"
     both = [panels["median"], panels["iqm"]]
-    return _grid(both, _shown_styles(analysis), label=label, below=both[0].x, size=(4.0, 2.6))
+    return line_figure(analysis, both, f"human-normalised ({analysis.options.human})")
 
 
 def profiles(analysis: Analysis) -> Figure:
