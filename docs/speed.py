@@ -1,20 +1,12 @@
-"""Writes the tables of ``docs/speed.md`` from those in ``results/speed``.
-
-Run it as ``python -m docs.speed`` after a result has changed. In the page a table stands between two comments with its
-name; the text around them is not touched.
-"""
+"""The tables of ``docs/speed.md``, from those in ``results/speed``; ``python -m docs.results`` writes them."""
 
 import statistics
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.command_line import spread, table
 from benchmarks.contestants import CONTESTANTS
-from docs.results import filled
 from gramian.core.csv_tables import Row, read_rows
-from gramian.core.errors import UserError
-from gramian.core.files import replace_text
 from gramian.core.games import find_game
 
 DOCS = Path(__file__).parent
@@ -42,19 +34,16 @@ def rates(found: Sequence[Row]) -> list[float]:
 
 
 def cpu() -> str:
-    """Contestants on two cores, for MinAtar and Atari: rates, ratios and memory."""
+    """Contestants on two cores with MinAtar Breakout: rates, ratios and memory."""
     lines = []
-    for game, name in (("MinAtar Breakout", "minatar-cpu"), ("Breakout", "atari-cpu")):
-        groups = grouped(rows(name), "contestant", "runs", "processes")
-        yardstick = rates(groups["sb3", "1", "1"])
-        for (contestant, runs, processes), found in groups.items():
-            if contestant not in CONTESTANTS:  # a program that is no longer measured
-                continue
-            title = CONTESTANTS[contestant].title + (f", {processes} processes" if processes != "1" else "")
-            ratios = [own / other for own, other in zip(rates(found), yardstick, strict=True)]
-            memory = f"{float(found[-1]['peak_rss_bytes']) / 1e9:.2f} GB"
-            lines.append([game, title, runs, spread(rates(found), 0), spread(ratios, 2), memory])
-    return table(["game", "program", "runs", "agent steps/s", "× SB3, one process", "peak memory"], lines, words=2)
+    groups = grouped(rows("minatar-cpu"), "contestant", "runs", "processes")
+    yardstick = rates(groups["sb3", "1", "1"])
+    for (contestant, runs, processes), found in groups.items():
+        title = CONTESTANTS[contestant].title + (f", {processes} processes" if processes != "1" else "")
+        ratios = [own / other for own, other in zip(rates(found), yardstick, strict=True)]
+        memory = f"{float(found[-1]['peak_rss_bytes']) / 1e9:.2f} GB"
+        lines.append([title, runs, spread(rates(found), 0), spread(ratios, 2), memory])
+    return table(["program", "runs", "agent steps/s", "× SB3, one process", "peak memory"], lines)
 
 
 def h200() -> str:
@@ -83,14 +72,13 @@ def h200() -> str:
 
 
 def penalty() -> str:
-    """What an update costs with the penalty, in units of one without."""
-    lines = []
+    """Time of an update with the penalty in units of one without, for each size of a population."""
+    said = []
     for (runs,), found in grouped(rows("update-h200"), "runs").items():
         arms = grouped(found, "arm")
         dqn, gram = ([float(row["microseconds"]) for row in arms[arm,]] for arm in ("dqn", "gram"))
-        ratios = [two / one for one, two in zip(dqn, gram, strict=True)]
-        lines.append([runs, spread(dqn, 0), spread(gram, 0), spread(ratios, 3)])
-    return table(["runs", "`dqn`, µs", "`gram`, µs", "`gram` / `dqn`"], lines, words=0)
+        said.append(f"{statistics.median(two / one for one, two in zip(dqn, gram, strict=True)):.2f} for {runs}")
+    return " and ".join(said)
 
 
 def start() -> str:
@@ -99,25 +87,8 @@ def start() -> str:
         before: [float(row["first_update_s"]) for row in found]
         for (before,), found in grouped(rows("start-h200"), "compiled_before").items()
     }
-    return (
-        f"The first update of 12 runs comes {min(seconds['yes']):.1f} to {max(seconds['yes']):.1f} s after the start, "
-        f"or after {seconds['no'][0]:.0f} s where nothing was compiled before.\n"
-    )
+    return f"{min(seconds['yes']):.0f}–{max(seconds['yes']):.0f} s, or {seconds['no'][0]:.0f} s"
 
 
 TABLES: dict[str, Callable[[], str]] = {"cpu": cpu, "h200": h200, "penalty": penalty, "start": start}
-
-
-def main() -> None:
-    """Write every table."""
-    page = DOCS / "speed.md"
-    (text,) = filled([page.read_text(encoding="utf-8")], TABLES)
-    replace_text(page, text)
-
-
-if __name__ == "__main__":
-    try:
-        main()
-    except UserError as error:
-        print(f"speed.py: {error}", file=sys.stderr)
-        sys.exit(2)
+"""By the name of their place in the page."""

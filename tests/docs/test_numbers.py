@@ -14,19 +14,6 @@ def rows(path):
     return list(csv.DictReader((ROOT / path).read_text(encoding="utf-8").splitlines()))
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_caption_of_the_first_picture_says_what_the_table_has(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    ((copied, alone),) = re.findall(r"needs (\d+) % \(copied features\) and (\d+) % fewer\s+steps than plain", text)
-    table = rows("results/linear/mountain_car_summary.csv")
-    for copies, share in (("1", copied), ("0", alone)):
-        steps = {
-            arm: min(float(row["steps"]) for row in table if (row["copies"], row["arm"]) == (copies, arm))
-            for arm in ("A, single-sample", "plain, α·d")
-        }
-        assert 100 * (1 - steps["A, single-sample"] / steps["plain, α·d"]) == pytest.approx(float(share), abs=0.5)
-
-
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_the_table_of_costs_is_the_one_on_the_page(device):
     page = (ROOT / "docs" / "tables" / f"penalties-{device}.md").read_text(encoding="utf-8")
