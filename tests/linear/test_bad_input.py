@@ -22,6 +22,7 @@ CASES = [
     ("regression", "--alpha 0", "alpha is 0; it must be a number above 0"),
     ("regression", "--rhos 1.5", "rho is 1.5; it must be between -1 and 1, as a correlation is"),
     ("td", "--gamma 1", "gamma is 1; it must be in [0, 1)"),
+    ("td", "--process boyan --gamma 1.1", "gamma is 1.1; it must be in [0, 1]"),
     ("td", "--features 1", "features is 1; it must be from 2 to 12, the number of states"),
     ("td", "--steps 0", "steps is 0"),
     ("mountain-car", "--estimators sinlge", "unknown estimator 'sinlge'; did you mean 'single'?"),

@@ -1,7 +1,7 @@
 """``gramian regression``, ``gramian td``, ``gramian mountain-car`` and ``gramian theory``."""
 
 from gramian.core.files import output_folder
-from gramian.linear import mountain_car, regression, td, theory
+from gramian.linear import contrasts, curves, mountain_car, regression, td, theory
 from gramian.linear.mountain_car import MountainCar
 from gramian.linear.regression import Regression
 from gramian.linear.td import TD
@@ -16,28 +16,24 @@ def regression_command(options: Regression) -> int:
     """
     from gramian.linear.figures import write_regression_figures
 
-    results = regression.compute(options.quickened())
-    regression.write_tables(results)
-    write_regression_figures(results)
-    print(regression.report(results))
-    print(
-        f"\nWritten to {options.out}:\nregression.csv, regression_summary.csv, regression.png, regression_controls.png"
-    )
+    results = regression.compute(options)
+    print(regression.report(results, curves.write_tables(results)))
+    write_regression_figures(options.out)
+    print(f"\nWritten to {options.out}: regression*.csv and regression*.png")
     return 0
 
 
 def td_command(options: TD) -> int:
-    """TD(0) policy evaluation on random decision processes, with and without decorrelated features, and the controls.
+    """TD(0) policy evaluation on random decision processes or Boyan's chain, plain and decorrelated, with controls.
 
     Writes td.csv, td_summary.csv and a figure into --out, and prints the table. Interrupted, it goes on where it
     stopped when it is called again with the same options.
     """
     from gramian.linear.figures import write_td_figure
 
-    results = td.compute(options.quickened())
-    td.write_tables(results)
-    write_td_figure(results)
-    print(td.report(results))
+    results = td.compute(options)
+    print(td.report(results, curves.write_tables(results)))
+    write_td_figure(options.out)
     print(f"\nWritten to {options.out}: td.csv, td_summary.csv and td.png")
     return 0
 
@@ -49,14 +45,11 @@ def mountain_car_command(options: MountainCar) -> int:
     mountain_car_features.csv, mountain_car_distances.csv and three figures into --out, and prints the summary.
     Interrupted, it goes on where it stopped when it is called again with the same options.
     """
-    from gramian.linear.contrasts import report, summarise, write_tables
     from gramian.linear.figures import write_mountain_car_figures
 
     results = mountain_car.compute(options.quickened())
-    summary = summarise(results)
-    write_tables(results, summary)
-    write_mountain_car_figures(results, summary)
-    print(report(results, summary))
+    print(contrasts.report(results.options, contrasts.write_tables(results)))
+    write_mountain_car_figures(options.out)
     print(f"\nWritten to {options.out}: mountain_car*.csv and mountain_car*.png")
     return 0
 

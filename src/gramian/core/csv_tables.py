@@ -12,6 +12,8 @@ from gramian.core.progress import counted
 
 Row = dict[str, str]
 Value = str | int | float | bool
+Record = dict[str, Value]
+"""A row by its columns, before it is written."""
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -66,3 +68,8 @@ def _field(value: Value) -> str:
 def write_csv(path: Path, header: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
     """Write ``csv_text`` to ``path``, whole or not at all."""
     replace_text(path, csv_text(header, rows))
+
+
+def write_records(path: Path, records: Sequence[Record]) -> None:
+    """Write rows with the columns of the first."""
+    write_csv(path, list(records[0]), (list(record.values()) for record in records))

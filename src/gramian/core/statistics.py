@@ -511,10 +511,10 @@ def _no_interval(estimate: Array) -> Interval:
 
 
 def mean_and_error(values: Array) -> tuple[float, float]:
-    """Mean of ``values`` [n] and its standard error s/√n; the error is NaN for n = 1."""
-    n = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    return float(values.mean()), error
+    """Mean of ``values`` [n] that are not NaN, and its standard error s/√n; NaN where there are too few."""
+    known = values[~np.isnan(values)]
+    error = float(known.std(ddof=1) / np.sqrt(known.size)) if known.size > 1 else math.nan
+    return (float(known.mean()) if known.size else math.nan), error
 
 
 def halves(samples: Array) -> tuple[Array, Array]:

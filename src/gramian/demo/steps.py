@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from gramian.core.cores import cores
+from gramian.core.csv_tables import read_rows
 from gramian.core.errors import WorkFailed
 from gramian.demo.differences import Difference, Experiment, paired, short
 from gramian.demo.sizes import Sizes
-from gramian.linear import mountain_car, regression
+from gramian.linear import contrasts, curves, mountain_car, regression
 from gramian.report.reference import title as game_title
 from gramian.report.scores import Scores
 from gramian.representation.analysis import analyze
@@ -66,11 +67,11 @@ def do_regression(folder: Path, sizes: Sizes) -> Experiment:
         out=folder, runs=sizes.regression_runs, steps=sizes.regression_steps, rhos=(0.0, RHO)
     )
     results = regression.compute(options)
-    regression.write_tables(results)
-    write_regression_figures(results)
+    curves.write_tables(results)
+    write_regression_figures(folder)
     areas = 1000 * results.areas[options.rhos.index(RHO)]  # [case, run]
     index = {(case.label, case.arm.lam): c for c, case in enumerate(results.cases)}
-    same, matched = areas[index["plain, α", 0.0]], areas[regression.MATCHED]
+    same, matched = areas[index["plain, α", 0.0]], areas[curves.MATCHED]
     # its best λ, as on Mountain Car: what is left of the effect is then no matter of a bad choice
     lam, paper = min(
         ((lam, areas[index["A, single-sample (the paper)", lam]]) for lam in options.lambdas),
@@ -86,7 +87,6 @@ def do_regression(folder: Path, sizes: Sizes) -> Experiment:
 
 def do_mountain_car(folder: Path, sizes: Sizes) -> Experiment:
     """A reduced sweep of step size and λ on Mountain Car, with its controls: steps per episode at each arm's best."""
-    from gramian.linear.contrasts import summarise, write_tables
     from gramian.linear.figures import write_mountain_car_figures
 
     options = mountain_car.MountainCar(
@@ -99,21 +99,21 @@ def do_mountain_car(folder: Path, sizes: Sizes) -> Experiment:
         control_lambdas=sizes.car_control_lambdas,
         costly=False,
     )
-    results = mountain_car.compute(options)
-    summary = summarise(results)
-    write_tables(results, summary)
-    write_mountain_car_figures(results, summary)
-    copies = max(options.copies)
-    found = {contrast.question: contrast.difference for contrast in summary.contrasts if contrast.copies == copies}
-    asked = {what: found[question] for what, question in QUESTIONS.items()}
+    contrasts.write_tables(mountain_car.compute(options))
+    write_mountain_car_figures(folder)
+    summary, compared = (read_rows(folder / f"mountain_car_{name}.csv") for name in ("summary", "contrasts"))
+    found = {row["question"]: row for row in compared if row["copies"] == "1"}
 
     def best(label: str) -> str:
-        steps = (arm.steps.value for arm in summary.arms if (arm.copies, arm.label) == (copies, label))
-        return short(min(steps))
+        return short(min(float(row["steps"]) for row in summary if (row["copies"], row["arm"]) == ("1", label)))
+
+    def difference(what: str) -> Difference:
+        value, low, high = (float(found[QUESTIONS[what]][column]) for column in ("difference", "low", "high"))
+        return Difference(what, value, low, high, TELLS[what])
 
     return Experiment(
         f"Mountain Car, features copied: steps an episode (fewer are better), {options.runs} runs",
-        tuple(Difference(what, one.value, one.low, one.high, TELLS[what]) for what, one in asked.items()),
+        tuple(difference(what) for what in QUESTIONS),
         f"plain at α·d {best('plain, α·d')}, decorrelated {best('A, single-sample')}, "
         f"norm alone {best('A, norm alone')}",
     )

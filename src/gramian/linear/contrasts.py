@@ -1,82 +1,27 @@
-"""What the sweep on Mountain Car says: every arm at its best, its sensitivity, the contrasts between arms; tables."""
+"""What the sweep on Mountain Car says, as tables: every arm at its best, its sensitivity, and contrasts between arms.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Intervals are 95 % bootstrap intervals over runs. At an arm's best the setting is chosen on one half of the runs and
+judged on the other, both ways round.
+"""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gramian.core.csv_tables import Value, write_csv
+from gramian.core.csv_tables import Record, Value, write_csv, write_records
 from gramian.core.statistics import cross_fitted_best, half_bootstrap, halves, mean_and_error, share_within
-from gramian.core.text import plus_minus, text_table, three_digits
+from gramian.core.text import bracketed, plus_minus, text_table, three_digits
 from gramian.linear.kernels import Floats
 from gramian.linear.learner import Arm
-from gramian.linear.mountain_car import EARLY, LATE, Case, Copies, Outcome, Results
+from gramian.linear.mountain_car import EARLY, LATE, Case, Copies, MountainCar, Outcome, Results
 
 WITHIN = 1.1
 """A step size does well where the mean steps are at most this many times the best."""
 
-SAME_ALPHA = "plain, same α as A"
-"""The label of plain learning in the paper's own pairing."""
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95 % bootstrap interval over runs."""
-
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{three_digits(self.value)} [{three_digits(self.low)}, {three_digits(self.high)}]"
-
-
-@dataclass(frozen=True)
-class ArmSummary:
-    """One arm on one feature set, over its whole range of step sizes."""
-
-    copies: Copies
-    arm: Arm
-    label: str
-    best_x: float
-    """The best α·k·d over all runs; in terms of w alone, so it is the same learning rate in every arm."""
-    steps: Interval
-    """Mean steps per episode at the best step size, chosen on half of the runs and judged on the other half."""
-    against_plain: Interval
-    """The same, minus plain learning at its best step size."""
-    share_own: Interval
-    """Share of the step-size range within 10 % of the arm's own best."""
-    share_against_zero: Interval
-    """The same, minus that of A with λ = 0, paired by runs."""
-    share_overall: Interval
-    """Share of the step-size range within 10 % of the best of all arms."""
-    diverged: int
-    """Runs that diverged, of all step sizes together."""
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """Two sets of settings compared; for costly arms a set has one setting."""
-
-    copies: Copies
-    question: str
-    first: str
-    second: str
-    difference: Interval
-    """Mean steps of the first at its best minus those of the second at its best."""
-    ratio: Interval
-    """Mean steps of the first over those of the second at equal settings, the geometric mean: nothing is chosen."""
-    late: Interval
-    """As the difference, of the steps in the last episodes alone; the best is still that of all episodes."""
-    runs: int
-
-
-@dataclass(frozen=True)
-class Summary:
-    """All that is computed from the runs."""
-
-    arms: list[ArmSummary]
-    contrasts: list[Contrast]
+Interval = tuple[float, float, float]
+"""An estimate and the ends of its interval."""
+Tables = dict[str, list[Record]]
+"""Rows by the end of the table's name."""
 
 
 def label(arm: Arm) -> str:
@@ -90,47 +35,47 @@ def label(arm: Arm) -> str:
 
 def case_label(case: Case) -> str:
     """Name a case as `label` names its arm, and plain learning in the paper's own pairing as that."""
-    return SAME_ALPHA if case.same_alpha else label(case.arm)
+    return "plain, same α as A" if case.same_alpha else label(case.arm)
 
 
-def _interval(results: Results, samples: Floats, statistic: Callable[[Floats, Floats], Floats]) -> Interval:
+def feature_set_name(copies: Copies | str) -> str:
+    """What a feature set is called."""
+    names = {"one": "1 copy of one feature", "0": "no copies", "1": "1 copy of every feature"}
+    return names.get(str(copies), f"{copies} copies of every feature")
+
+
+def _interval(samples: Floats, seed: int, statistic: Callable[[Floats, Floats], Floats]) -> Interval:
     """Value and interval of a statistic of the means over each half of the runs of ``samples`` [rows, runs]."""
-    low, high = half_bootstrap(samples, statistic, seed=results.options.seed)
+    low, high = half_bootstrap(samples, statistic, seed=seed)
     first, second = (half.mean(axis=-1, keepdims=True) for half in halves(samples))
-    return Interval(float(statistic(first, second)[0]), low, high)
+    return float(statistic(first, second)[0]), low, high
 
 
-def _of_all(samples: Floats, statistic: Callable[[Floats], Floats]) -> Callable[[Floats, Floats], Floats]:
-    """Make a statistic of the means over all runs one of the means over each half."""
+def _interval_of_all(samples: Floats, seed: int, statistic: Callable[[Floats], Floats]) -> Interval:
+    """The same of a statistic of the means over all runs."""
     share = halves(samples)[0].shape[-1] / samples.shape[-1] if samples.shape[-1] > 1 else 0.5
-    return lambda first, second: statistic(share * first + (1 - share) * second)
+    return _interval(samples, seed, lambda first, second: statistic(share * first + (1 - share) * second))
 
 
-def _difference_of_bests(results: Results, one: Floats, other: Floats) -> Interval:
-    m = len(one)
-    return _interval(
-        results,
-        np.concatenate([one, other]),
-        lambda first, second: cross_fitted_best(first[:m], second[:m]) - cross_fitted_best(first[m:], second[m:]),
-    )
-
-
-def _late_difference_of_bests(results: Results, one: list[Outcome], other: list[Outcome], runs: int) -> Interval:
-    """Difference of the steps in the last episodes, between the settings that are best over all episodes."""
-    parts = [_steps(one), _steps(other), np.stack([o.late for o in one]), np.stack([o.late for o in other])]
+def _difference_of_bests(
+    seed: int, one: Floats, other: Floats, judges: tuple[Floats, Floats] | None = None
+) -> Interval:
+    """Steps of the first at its best minus those of the second; with ``judges`` those of other episodes there."""
+    parts = [one, other, *(judges or ())]
     ends = np.cumsum([len(part) for part in parts])[:-1]
 
     def difference(first: Floats, second: Floats) -> Floats:
-        (one_1, other_1, late_1, other_late_1), (one_2, other_2, late_2, other_late_2) = (
-            np.split(half, ends) for half in (first, second)
-        )
-        mine = cross_fitted_best(one_1, one_2, (late_1, late_2))
-        return mine - cross_fitted_best(other_1, other_2, (other_late_1, other_late_2))
+        of_first, of_second = np.split(first, ends), np.split(second, ends)
+        found = []
+        for side in (0, 1):
+            judge = (of_first[side + 2], of_second[side + 2]) if judges else None
+            found.append(cross_fitted_best(of_first[side], of_second[side], judge))
+        return found[0] - found[1]
 
-    return _interval(results, np.concatenate([part[:, :runs] for part in parts]), difference)
+    return _interval(np.concatenate(parts), seed, difference)
 
 
-def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> Interval:
+def _ratio_at_equal_settings(seed: int, one: Floats, other: Floats) -> Interval:
     """Geometric mean of the ratios of mean steps, cell by cell; rows of an ``other`` without λ stand for every λ."""
     m, times = len(one), len(one) // len(other)
 
@@ -138,62 +83,78 @@ def _ratio_at_equal_settings(results: Results, one: Floats, other: Floats) -> In
         logarithms = np.log(means[:m]) - np.log(np.tile(means[m:], (times, 1)))
         return np.asarray(np.exp(logarithms.mean(axis=0)))
 
-    samples = np.concatenate([one, other])
-    return _interval(results, samples, _of_all(samples, ratio))
+    return _interval_of_all(np.concatenate([one, other]), seed, ratio)
 
 
-def _steps(outcomes: list[Outcome]) -> Floats:
+def _steps(outcomes: Sequence[Outcome]) -> Floats:
     """Mean steps of each run of each setting [setting, run]."""
     return np.stack([o.steps for o in outcomes])
 
 
-def _contrast(results: Results, question: str, first: list[Outcome], second: list[Outcome]) -> Contrast:
+def _ends(name: str, interval: Interval, low: str = "", high: str = "") -> Record:
+    """Columns of an interval."""
+    return {name: interval[0], low or f"{name}_low": interval[1], high or f"{name}_high": interval[2]}
+
+
+def _contrast(seed: int, question: str, first: list[Outcome], second: list[Outcome]) -> Record:
+    """Two sets of settings compared; for costly arms a set has one setting."""
     runs = min(len(o.lengths) for o in (*first, *second))
     one, other = _steps(first)[:, :runs], _steps(second)[:, :runs]
+    late, other_late = (np.stack([o.late for o in outcomes])[:, :runs] for outcomes in (first, second))
     case = first[0].case
-    return Contrast(
-        case.copies,
-        question,
-        case_label(case),
-        case_label(second[0].case),
-        _difference_of_bests(results, one, other),
-        _ratio_at_equal_settings(results, one, other),
-        _late_difference_of_bests(results, first, second, runs),
-        runs,
-    )
+    return {
+        "copies": case.copies,
+        "question": question,
+        "first": case_label(case),
+        "second": case_label(second[0].case),
+        **_ends("difference", _difference_of_bests(seed, one, other), "low", "high"),
+        **_ends("ratio", _ratio_at_equal_settings(seed, one, other)),
+        **_ends("late", _difference_of_bests(seed, one, other, (late, other_late))),
+        "runs": runs,
+    }
 
 
-def _summarise_arm(results: Results, outcomes: list[Outcome], everything: Floats) -> ArmSummary:
-    case, curve = outcomes[0].case, _steps(outcomes)
+def _arm_columns(options: MountainCar, case: Case) -> Record:
+    coding, arm = options.coding(case.copies), case.arm
+    return {
+        "copies": case.copies, "d": coding.d, "k": coding.k, "arm": case_label(case), "form": arm.form,
+        "estimator": arm.estimator, "projected": arm.projected, "lambda": arm.lam,
+    }  # fmt: skip
+
+
+def _summarised(results: Results, outcomes: list[Outcome], everything: Floats) -> Record:
+    """One arm over its whole range of step sizes; shares are those of the range within 10 % of a best."""
+    case, curve, seed = outcomes[0].case, _steps(outcomes), results.options.seed
     plain, zero = (results.curve(case.copies, Arm(form)) for form in ("plain", "reduced"))
     m, axis = len(curve), np.array(results.options.step_sizes)
 
     def share(means: Floats, of: Floats) -> Floats:
         return share_within(axis, means, WITHIN * of.min(axis=0))
 
-    pair, all_curves = np.concatenate([curve, zero]), np.concatenate([curve, everything])
-    against_zero = _of_all(pair, lambda means: share(means[:m], means[:m]) - share(means[m:], means[m:]))
-    return ArmSummary(
-        case.copies,
-        case.arm,
-        case_label(case),
-        outcomes[int(curve.mean(axis=1).argmin())].case.x,
-        _interval(results, curve, cross_fitted_best),
-        _difference_of_bests(results, curve, plain),
-        _interval(results, curve, _of_all(curve, lambda means: share(means, means))),
-        _interval(results, pair, against_zero),
-        _interval(results, all_curves, _of_all(all_curves, lambda means: share(means[:m], means))),
-        int(sum(o.diverged.sum() for o in outcomes)),
-    )
+    def against_zero(means: Floats) -> Floats:
+        return share(means[:m], means[:m]) - share(means[m:], means[m:])
+
+    shares = {
+        "share_own": _interval_of_all(curve, seed, lambda means: share(means, means)),
+        "share_against_zero": _interval_of_all(np.concatenate([curve, zero]), seed, against_zero),
+        "share_overall": _interval_of_all(
+            np.concatenate([curve, everything]), seed, lambda means: share(means[:m], means)
+        ),
+    }
+    row = {
+        **_arm_columns(results.options, case),
+        "best_alpha_k_d": outcomes[int(curve.mean(axis=1).argmin())].case.x,
+        **_ends("steps", _interval(curve, seed, cross_fitted_best)),
+        **_ends("against_plain", _difference_of_bests(seed, curve, plain)),
+    }
+    for name, interval in shares.items():
+        row |= _ends(name, interval)
+    return {**row, "diverged": int(sum(o.diverged.sum() for o in outcomes))}
 
 
 PLAIN, SINGLE, TWO, NORM = ("plain", "none"), ("reduced", "single"), ("reduced", "two-sample"), ("reduced", "norm")
-TWO_NORM, SHRINKAGE, FULL, FULL_SINGLE = (
-    ("reduced", "two-sample-norm"),
-    ("plain", "single"),
-    ("full", "none"),
-    ("full", "single"),
-)
+FULL, FULL_SINGLE = ("full", "none"), ("full", "single")
+TWO_NORM, SHRINKAGE = ("reduced", "two-sample-norm"), ("plain", "single")
 QUESTIONS = (
     ("the paper's pairing: same α", SINGLE, None),
     ("of that, step size alone", PLAIN, None),
@@ -211,7 +172,7 @@ QUESTIONS = (
 """What is asked of the sweep: form and estimator of both sides; None is plain learning at the α of A."""
 
 
-def _contrasts(results: Results, copies: Copies) -> list[Contrast]:
+def _contrasts(results: Results, copies: Copies) -> list[Record]:
     arms = results.arms(copies)
 
     def lambdas(family: tuple[str, str]) -> set[float]:
@@ -230,13 +191,12 @@ def _contrasts(results: Results, copies: Copies) -> list[Contrast]:
             if 0 not in lambdas(second):  # both have λ: those that both have
                 chosen &= lambdas(second)
             other = outcomes(second, chosen if 0 not in lambdas(second) else {0.0})
-        one = outcomes(first, chosen)
-        if one and other:
-            found.append(_contrast(results, question, one, other))
+        if chosen and other:
+            found.append(_contrast(results.options.seed, question, outcomes(first, chosen), other))
     return found
 
 
-def _costly_contrasts(results: Results, copies: Copies) -> list[Contrast]:
+def _costly_contrasts(results: Results, copies: Copies) -> list[Record]:
     """Compare every costly arm with its counterpart at the same setting and on the same runs, if both were run."""
     found = {o.case: o for o in (*results.swept, *results.costly)}
     contrasts = []
@@ -250,148 +210,132 @@ def _costly_contrasts(results: Results, copies: Copies) -> list[Contrast]:
         for question, other in compared:
             beside = found.get(Case(copies, other, case.x))
             if beside is not None:
-                contrasts.append(_contrast(results, question, [outcome], [beside]))
+                contrasts.append(_contrast(results.options.seed, question, [outcome], [beside]))
     return contrasts
 
 
-def summarise(results: Results) -> Summary:
-    """Compute the summary: every arm at its best step size, its sensitivity, and the contrasts."""
-    arms, contrasts = [], []
-    for copies in results.options.copies:
-        curves = [results.outcomes(copies, arm) for arm in results.arms(copies)]
-        everything = np.concatenate([_steps(outcomes) for outcomes in curves])
-        curves.append(results.outcomes(copies, Arm("plain"), same_alpha=True))
-        arms += [_summarise_arm(results, outcomes, everything) for outcomes in curves]
-        contrasts += _contrasts(results, copies) + _costly_contrasts(results, copies)
-    return Summary(arms, contrasts)
+def _cell(options: MountainCar, outcome: Outcome) -> Record:
+    """Mean steps of a case over all, the first and the last episodes."""
+    case, lengths = outcome.case, outcome.lengths
+    coding = options.coding(case.copies)
+    row = {
+        **_arm_columns(options, case),
+        "alpha_k_d": case.x,
+        "alpha": case.arm.alpha(case.x / (coding.k * coding.d), coding.d),
+    }
+    for span, part in (("steps", lengths), ("early", lengths[:, :EARLY]), ("late", lengths[:, -LATE:])):
+        row[f"{span}_mean"], row[f"{span}_se"] = mean_and_error(part.mean(axis=1))
+    return {**row, "runs": len(lengths), "diverged": int(outcome.diverged.sum())}
 
 
-ARM_COLUMNS = ("copies", "d", "k", "arm", "form", "estimator", "projected", "lambda")
-CASE_COLUMNS = (*ARM_COLUMNS, "alpha_k_d")
-MEASURES = ("steps", "against_plain", "share_own", "share_against_zero", "share_overall")
-"""Intervals of an `ArmSummary`."""
-
-
-def _arm_fields(results: Results, copies: Copies, arm: Arm, name: str) -> list[Value]:
-    coding = results.options.coding(copies)
-    return [copies, coding.d, coding.k, name, arm.form, arm.estimator, arm.projected, arm.lam]
-
-
-def _case_fields(results: Results, case: Case) -> list[Value]:
-    return [*_arm_fields(results, case.copies, case.arm, case_label(case)), case.x]
-
-
-def _ends(*intervals: Interval) -> list[Value]:
-    return [number for i in intervals for number in (i.value, i.low, i.high)]
-
-
-def write_tables(results: Results, summary: Summary) -> None:
+def write_tables(results: Results) -> Tables:
     """Write ``mountain_car.csv``, and with ``_runs``, ``_summary``, ``_contrasts``, ``_features``, ``_distances``."""
-    folder, outcomes = results.options.out, [*results.swept, *results.costly]
+    options, outcomes = results.options, [*results.swept, *results.costly]
     most = max(len(o.lengths) for o in outcomes)
-    cells: list[list[Value]] = []
     runs: list[list[Value]] = []
+    summary, contrasts = [], []
     for outcome in outcomes:
-        case, fields = outcome.case, _case_fields(results, outcome.case)
-        coding = results.options.coding(case.copies)
-        spans = (outcome.lengths, outcome.lengths[:, :EARLY], outcome.lengths[:, -LATE:])
-        means = [part for lengths in spans for part in mean_and_error(lengths.mean(axis=1))]
-        alpha = case.arm.alpha(case.x / (coding.k * coding.d), coding.d)
-        cells.append([*fields, alpha, *means, len(outcome.lengths), int(outcome.diverged.sum())])
-        for span, lengths in (("all", spans[0]), ("late", spans[2])):
+        fields = [*_arm_columns(options, outcome.case).values(), outcome.case.x]
+        for span, lengths in (("all", outcome.lengths), ("late", outcome.lengths[:, -LATE:])):
             totals = [int(total) for total in lengths.sum(axis=1)]
             runs.append([*fields, span, *totals, *[""] * (most - len(totals))])
-    columns = [f"{span}_{part}" for span in ("steps", "early", "late") for part in ("mean", "se")]
-    write_csv(folder / "mountain_car.csv", (*CASE_COLUMNS, "alpha", *columns, "runs", "diverged"), cells)
-    write_csv(folder / "mountain_car_runs.csv", (*CASE_COLUMNS, "span", *map(str, range(most))), runs)
-
-    rows = [
-        [
-            *_arm_fields(results, one.copies, one.arm, one.label),
-            one.best_x,
-            *_ends(*(getattr(one, measure) for measure in MEASURES)),
-            one.diverged,
-        ]
-        for one in summary.arms
-    ]
-    columns = [f"{measure}{part}" for measure in MEASURES for part in ("", "_low", "_high")]
-    write_csv(folder / "mountain_car_summary.csv", (*ARM_COLUMNS, "best_alpha_k_d", *columns, "diverged"), rows)
-
-    columns = ["copies", "question", "first", "second", "difference", "low", "high"]
-    columns += ["ratio", "ratio_low", "ratio_high", "late", "late_low", "late_high", "runs"]
-    rows = [
-        [c.copies, c.question, c.first, c.second, *_ends(c.difference, c.ratio, c.late), c.runs]
-        for c in summary.contrasts
-    ]
-    write_csv(folder / "mountain_car_contrasts.csv", columns, rows)
-    columns = ["copies", "d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited"]
-    rows = [[f.copies, f.d, f.k, f.uniform, f.visited] for f in results.features]
-    write_csv(folder / "mountain_car_features.csv", columns, rows)
-    columns = ["distance_mean", "distance_se", "runs", "diverged"]
-    rows = [
-        [*_case_fields(results, case), *_distance(values), len(values), int(np.isnan(values).sum())]
-        for case, values in results.distances.items()
-    ]
-    write_csv(folder / "mountain_car_distances.csv", (*CASE_COLUMNS, *columns), rows)
+    for copies in options.copies:
+        families = [results.outcomes(copies, arm) for arm in results.arms(copies)]
+        everything = np.concatenate([_steps(outcomes) for outcomes in families])
+        families.append(results.outcomes(copies, Arm("plain"), same_alpha=True))
+        summary += [_summarised(results, outcomes, everything) for outcomes in families]
+        contrasts += _contrasts(results, copies) + _costly_contrasts(results, copies)
+    distances = []
+    for case, values in results.distances.items():
+        mean, error = mean_and_error(values)
+        counts: Record = {"runs": len(values), "diverged": int(np.isnan(values).sum())}
+        place = {**_arm_columns(options, case), "alpha_k_d": case.x}
+        distances.append({**place, "distance_mean": mean, "distance_se": error, **counts})
+    features: list[Record] = [
+        {
+            "copies": f.copies, "d": f.d, "k": f.k, "mean_abs_correlation_uniform": f.uniform,
+            "mean_abs_correlation_visited": f.visited,
+        }
+        for f in results.features
+    ]  # fmt: skip
+    cells = [_cell(options, outcome) for outcome in outcomes]
+    tables: Tables = {
+        "": cells, "_summary": summary, "_contrasts": contrasts, "_features": features, "_distances": distances,
+    }  # fmt: skip
+    for name, records in tables.items():
+        write_records(options.out / f"mountain_car{name}.csv", records)
+    header = [*_arm_columns(options, outcomes[0].case), "alpha_k_d", "span", *map(str, range(most))]
+    write_csv(options.out / "mountain_car_runs.csv", header, runs)
+    return tables
 
 
-def _distance(values: Floats) -> tuple[float, float]:
-    """Mean and standard error over the runs that did not diverge."""
-    known = values[~np.isnan(values)]
-    return mean_and_error(known) if known.size else (float("nan"), float("nan"))
+def _shown(row: Record, name: str, low: str = "", high: str = "") -> str:
+    return bracketed([row[end] for end in (name, low or f"{name}_low", high or f"{name}_high")], three_digits)
 
 
-def feature_set_name(copies: Copies) -> str:
-    """What a feature set is called."""
-    names = {"one": "1 copy of one feature", 0: "no copies", 1: "1 copy of every feature"}
-    return names.get(copies, f"{copies} copies of every feature")
+def _mean(row: Record | None, name: str) -> str:
+    if row is None:
+        return ""
+    mean, error = row[f"{name}_mean"], row[f"{name}_se"]
+    assert isinstance(mean, float)
+    assert isinstance(error, float)
+    return plus_minus(mean, error)
 
 
-def _arms_text(results: Results, arms: list[ArmSummary]) -> str:
-    """Table of the arms at their best; one step size has no range, so no shares of it."""
-    header = ["steps", "minus plain, α·d", "share ≤ 110 % of own best", "minus λ = 0", "of best of all"]
-    if len(results.options.step_sizes) == 1:
-        header = header[:2]
-    distances = {(case.arm, case.copies): plus_minus(*_distance(values)) for case, values in results.distances.items()}
-    rows = [
-        [
-            one.label,
-            f"{one.arm.lam:g}",
-            f"{one.best_x:.3g}",
-            *(str(getattr(one, measure)) for measure in MEASURES[: len(header)]),
-            distances.get((one.arm, one.copies), ""),
-            str(one.diverged),
-        ]
-        for one in arms
-    ]
-    return text_table(["arm", "λ", "best α·k·d", *header, "‖AᵀA − I‖/√d", "diverged"], rows, keys=2)
+MEASURES = {
+    "steps": "steps",
+    "minus plain, α·d": "against_plain",
+    "share ≤ 110 % of own best": "share_own",
+    "minus λ = 0": "share_against_zero",
+    "of best of all": "share_overall",
+}
+"""Columns of the text and of the table; one step size has no range, so no shares of it."""
 
 
-def report(results: Results, summary: Summary) -> str:
-    """Write the summary as text."""
+def report(options: MountainCar, tables: Tables) -> str:
+    """Write the tables as text."""
     parts = []
-    for features in results.features:
-        copies = features.copies
-        name = feature_set_name(copies)
+    measures = dict(list(MEASURES.items())[: 2 if len(options.step_sizes) == 1 else None])
+    for features in tables["_features"]:
+        found = {name: [row for row in rows if row["copies"] == features["copies"]] for name, rows in tables.items()}
+        title = feature_set_name(str(features["copies"]))
+        uniform, visited = (features[f"mean_abs_correlation_{over}"] for over in ("uniform", "visited"))
         parts.append(
-            f"{name[0].upper()}{name[1:]}: d = {features.d}, k = {features.k}; "
-            f"mean |correlation| {features.uniform:.4f} over all states, {features.visited:.4f} over visited ones\n"
-            f"Steps per episode, mean of {results.options.episodes} episodes × {results.options.runs} runs, "
-            "with 95 % intervals;\nthe best step size is chosen on half of the runs and judged on the other half"
+            f"{title[0].upper()}{title[1:]}: d = {features['d']}, k = {features['k']}; "
+            f"mean |correlation| {uniform:.4f} over all states, {visited:.4f} over visited ones\n"
+            f"Steps per episode, mean of {options.episodes} episodes × {options.runs} runs, with 95 % intervals;\n"
+            "the best step size is chosen on half of the runs and judged on the other half"
         )
-        parts.append(_arms_text(results, [one for one in summary.arms if one.copies == copies]))
-        costly = [o for o in results.costly if o.case.copies == copies]
+        distances = {(row["arm"], row["lambda"]): row for row in found["_distances"]}
+        rows = [
+            [
+                str(row["arm"]),
+                f"{row['lambda']:g}",
+                f"{row['best_alpha_k_d']:.3g}",
+                *(_shown(row, measure) for measure in measures.values()),
+                _mean(distances.get((row["arm"], row["lambda"])), "distance"),
+                str(row["diverged"]),
+            ]
+            for row in found["_summary"]
+        ]
+        parts.append(text_table(["arm", "λ", "best α·k·d", *measures, "‖AᵀA − I‖/√d", "diverged"], rows, keys=2))
+        costly = [row for row in found[""] if row["projected"] or row["estimator"] == "running"]
         if costly:
-            rows = []
-            for o in costly:
-                lam, x, steps = f"{o.case.arm.lam:g}", f"{o.case.x:g}", plus_minus(*mean_and_error(o.steps))
-                rows.append([label(o.case.arm), lam, x, steps, str(int(o.diverged.sum()))])
-            heading = f"Arms of O(d²) a step, {results.options.costly_runs} runs, mean ± standard error\n"
+            rows = [
+                [str(r["arm"]), f"{r['lambda']:g}", f"{r['alpha_k_d']:g}", _mean(r, "steps"), str(r["diverged"])]
+                for r in costly
+            ]
+            heading = f"Arms of O(d²) a step, {options.costly_runs} runs, mean ± standard error\n"
             parts.append(heading + text_table(["arm", "λ", "α·k·d", "steps", "diverged"], rows))
         rows = [
-            [c.question, c.first, c.second, str(c.difference), str(c.ratio), str(c.late), str(c.runs)]
-            for c in summary.contrasts
-            if c.copies == copies
+            [
+                *(str(row[name]) for name in ("question", "first", "second")),
+                _shown(row, "difference", "low", "high"),
+                _shown(row, "ratio"),
+                _shown(row, "late"),
+                str(row["runs"]),
+            ]
+            for row in found["_contrasts"]
         ]
         header = ["question", "steps of", "against", "difference", "ratio at equal settings"]
         parts.append(text_table([*header, f"difference, last {LATE} episodes", "runs"], rows))

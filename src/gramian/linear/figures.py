@@ -1,7 +1,7 @@
-"""The figures of ``gramian regression`` and ``gramian mountain-car``: they survive a print in black and white."""
+"""The figures of the linear commands, drawn from their tables. An arm looks the same in all of them."""
 
 import io
-from collections.abc import Callable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,261 +13,248 @@ import numpy as np
 from matplotlib.axes import Axes
 from PIL import Image
 
+from gramian.core.csv_tables import Row, read_rows
 from gramian.core.files import replacing
-from gramian.core.statistics import mean_and_error
-from gramian.linear import mountain_car, regression, td
-from gramian.linear.contrasts import ArmSummary, Interval, Summary, feature_set_name, label
-from gramian.linear.kernels import Floats
-from gramian.linear.learner import Arm
-from gramian.linear.mountain_car import Copies
+from gramian.linear.contrasts import feature_set_name
 
-STYLES: list[dict[str, Any]] = [
-    {"color": "black", "linestyle": "-"},
-    {"color": "tab:blue", "linestyle": "--"},
-    {"color": "tab:orange", "linestyle": "-."},
-    {"color": "tab:green", "linestyle": ":"},
-    {"color": "tab:red", "linestyle": (0, (5, 1, 1, 1, 1, 1))},
-    {"color": "tab:purple", "linestyle": (0, (8, 3))},
-    {"color": "tab:brown", "linestyle": (0, (1, 3))},
-    {"color": "tab:gray", "linestyle": (0, (3, 1, 1, 1))},
-]
-MARKERS = "osD^vPX*"
+INK = "#808080"
+"""Of texts and axes: readable on white and on a dark page."""
+Look = tuple[str, Any, str]
+"""Colour, line style and marker."""
+LOOKS: dict[str, Look] = {
+    "plain, α·d": ("#808080", "--", "o"),
+    "A, λ = 0": ("#808080", "-", "s"),
+    "(θ, A), λ = 0": ("#808080", "-.", "D"),
+    "A, single-sample": ("#0072b2", "-", "^"),
+    "A, two-sample": ("#007d5b", (0, (8, 3)), "D"),
+    "A, norm alone": ("#a34f7f", ":", "X"),
+    "A, two-sample norm": ("#c44500", "-.", "*"),
+    "(θ, A), single-sample": ("#b36b00", "-", "v"),
+    "(θ, A), two-sample": ("#007d5b", "-", "P"),
+    "(θ, A), norm alone": ("#a34f7f", "-", "h"),
+    "(θ, A) projected, single-sample": ("#c44500", ":", "<"),
+}
+"""Of an arm; penalties have the colour that they have in the deep half."""
+SHADES = ("#808080", "#9fd0f2", "#56a8e8", "#1f86cc", "#0060a8")
+"""Of λ = 0 and of at most four rising λ of one arm."""
+MARKERS = "os^Dv"
 
 
-def _panels(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
-    """A figure with ``rows`` × ``columns`` panels, each with a grid."""
-    size = (width * columns, height)
-    figure, panels = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained", **options)
+def _panels(columns: int, **options: Any) -> tuple[Any, Sequence[Axes]]:
+    """A figure with panels side by side, each with a grid."""
+    figure, panels = plt.subplots(
+        1, columns, figsize=(0.6 + 4.2 * columns, 4.4), squeeze=False, layout="constrained", **options
+    )
     for axes in panels.flat:
         axes.grid(alpha=0.3)
-    return figure, panels
-
-
-def _line(axes: Axes, x: Floats, mean: Floats, error: Floats, style: int, name: str, **options: Any) -> None:
-    """Draw a mean [n] with its standard error as a shade."""
-    look, marker = STYLES[style % len(STYLES)], MARKERS[style % len(MARKERS)]
-    axes.plot(x, mean, label=name, marker=marker, linewidth=1.6, **look, **options)
-    axes.fill_between(x, mean - error, mean + error, color=look["color"], alpha=0.2, linewidth=0)
+        axes.tick_params(colors=INK)
+        for spine in axes.spines.values():
+            spine.set_color(INK)
+    return figure, panels[0]
 
 
 def _save(figure: Any, axes: Axes | None, title: str, path: Path) -> None:
-    """Write the figure as a PNG of 128 colours, with the legend of ``axes`` below all panels, and forget it."""
+    """Write the figure as a small PNG without ground, with the legend of ``axes`` below all panels, and forget it."""
     if axes is not None:
         handles, labels = axes.get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), fontsize=8)
-    figure.suptitle(title, fontsize=10)
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(3, len(labels)), frameon=False)
+    figure.suptitle(title, fontsize=11)
+    for text in figure.findobj(mpl.text.Text):
+        text.set_color(INK)
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=110)
+    figure.savefig(stream, format="png", dpi=120, transparent=True)
     plt.close(figure)
     with replacing(path) as temporary:
-        Image.open(stream).convert("RGB").quantize(128).save(temporary, optimize=True)
+        Image.open(stream).quantize(128, method=Image.Quantize.FASTOCTREE).save(temporary, optimize=True)
 
 
-# --- regression
+def _column(rows: Iterable[Row], name: str) -> Any:
+    return np.array([float(row[name] or "nan") for row in rows])
 
 
-def _regression_row(
-    panels: Any, results: regression.Results, shown: list[tuple[int, str]], *, distance: bool = False
-) -> None:
-    """Draw the shown cases, the correlated inputs first as in the paper: the error, or the distance from orthogonal."""
-    x = np.maximum(results.points, 0.7)  # step 0 at the left edge of a logarithmic axis
-    values = results.distances if distance else results.errors
-    for axes, r in zip(panels, reversed(range(len(results.options.rhos))), strict=True):
-        rho = results.options.rhos[r]
-        for style, (c, name) in enumerate(shown):
-            mean, error = values[:, r, c]
-            _line(axes, x, mean, error, style, name, markevery=(style, 9), markersize=4)
-        axes.set_xscale("log")
-        axes.set_xlabel("step (samples seen)")
-        axes.set_title("Uncorrelated inputs (ρ = 0)" if rho == 0 else f"Correlated inputs (ρ = {rho:g})", fontsize=10)
-        if distance:
-            axes.set_ylim(bottom=0)
-        else:
-            axes.set_yscale("log")
-            axes.set_ylim(1e-6, 3)
-    panels[0].set_ylabel("distance ‖AᵀA − I‖_F/√d (no unit)" if distance else "excess squared error (label units²)")
+def _line(axes: Axes, rows: Sequence[Row], x: str, measure: str, name: str, look: Look, **of: Any) -> None:
+    """Draw a mean with its standard error as a shade."""
+    at, mean, error = (_column(rows, column) for column in (x, f"{measure}_mean", f"{measure}_se"))
+    color, line, marker = look
+    axes.plot(at, mean, label=name, color=color, linestyle=line, marker=marker, linewidth=1.8, **of)
+    axes.fill_between(at, mean - error, mean + error, color=color, alpha=0.2, linewidth=0)
 
 
-CONTROLS = (
-    ("plain, α·d", "A, λ = 0", *(label for form, _, projected, label in regression.KINDS
-                                 if form != "full" and not projected)),
-    ("plain, α·d", "(θ, A), λ = 0", "(θ, A), single-sample", "(θ, A), two-sample", "A projected, single-sample",
-     "(θ, A) projected, single-sample"),
-    ("A, λ = 0", "A, single-sample (the paper)", "A, two-sample", "A, running", "(θ, A), λ = 0",
-     "(θ, A), single-sample"),
-)  # fmt: skip
-"""Labels in the rows of the figure of the controls: reduced forms; full and projected ones; distance."""
+def _lambdas(rows: Iterable[Row]) -> list[str]:
+    """The λ above 0, rising, as the tables have them."""
+    return sorted({row["lambda"] for row in rows if float(row["lambda"]) > 0}, key=float)
 
 
-def write_regression_figures(results: regression.Results) -> None:
+# --- regression and TD(0)
+
+
+def _curves(axes: Axes, rows: Sequence[Row], shown: Sequence[tuple[str, str, str, Look]]) -> None:
+    """Draw the curves of (arm, λ, name, look) on logarithmic axes; step 0 stands at the left edge."""
+    for style, (arm, lam, name, look) in enumerate(shown):
+        mine = [row for row in rows if (row["arm"], row["lambda"]) == (arm, lam)]
+        mine = [{**row, "step": "0.7"} if row["step"] == "0" else row for row in mine]
+        if mine:
+            _line(axes, mine, "step", "error", name, look, markevery=(2 * style, 11), markersize=5)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+
+
+SINGLE = "A, single-sample (the paper)"
+
+
+def _at(lam: str, *arms: str) -> list[tuple[str, str, str, Look]]:
+    """Arms at one λ, those without a term at 0."""
+    found = []
+    for arm in arms:
+        name = arm.removesuffix(" (the paper)")
+        without = arm.startswith("plain") or arm.endswith("λ = 0")
+        found.append((arm, "0" if without else lam, name, LOOKS[name]))
+    return found
+
+
+def write_regression_figures(folder: Path) -> None:
     """Write ``regression.png``, the paper's pair, and ``regression_controls.png``, the controls at the middle λ."""
-    options, rhos = results.options, results.options.rhos
-    shown = [(0, "plain regression")]
-    for c, case in enumerate(results.cases):
-        if case.arm.name == "reduced single":
-            shown.append((c, f"A, λ = {case.arm.lam:g}"))
-    figure, panels = _panels(1, len(rhos), 5.2, 4.6, sharey=True)
-    _regression_row(panels[0], results, shown)
-    said = f"mean and standard error of {options.runs:,} runs"
-    title = f"Plain regression and A with the single-sample term, all at α = {options.alpha:g}; {said}"
-    _save(figure, panels[0, 0], title, options.out / "regression.png")
+    rows = read_rows(folder / "regression.csv")
+    lambdas = _lambdas(rows)
+    lam = lambdas[len(lambdas) // 2]
+    rhos = sorted({row["rho"] for row in rows}, key=float, reverse=True)  # the correlated inputs first, as in the paper
+    pair = [("plain, α", "0", "plain regression", ("#808080", "--", "o"))]
+    shades = zip(lambdas[-4:], SHADES[1:], MARKERS[1:], strict=False)
+    pair += [(SINGLE, own, f"A, λ = {own}", (color, "-", marker)) for own, color, marker in shades]
+    controls = _at(lam, "plain, α·d", "A, λ = 0", SINGLE, "A, two-sample", "A, norm alone")
+    for name, shown, title in (
+        ("regression", pair, "The paper's pairing: the same α for both"),
+        ("regression_controls", controls, f"Matched step size, λ = {lam}"),
+    ):
+        figure, panels = _panels(len(rhos), sharey=True)
+        for axes, rho in zip(panels, rhos, strict=True):
+            _curves(axes, [row for row in rows if row["rho"] == rho], shown)
+            axes.set_ylim(1e-6, 3)
+            axes.set_xlabel("samples seen")
+            axes.set_title("uncorrelated inputs (ρ = 0)" if float(rho) == 0 else f"correlated inputs (ρ = {rho})")
+        panels[0].set_ylabel("excess squared error")
+        _save(figure, panels[0], title, folder / f"{name}.png")
 
-    lam = options.lambdas[len(options.lambdas) // 2]
-    index = {case.label: c for c, case in enumerate(results.cases) if case.arm.lam in (0, lam)}
-    figure, panels = _panels(3, len(rhos), 5.2, 12.5)
-    for row, names in enumerate(CONTROLS):
-        _regression_row(panels[row], results, [(index[n], n) for n in names if n in index], distance=row == 2)
-        for axes in panels[row]:
-            axes.legend(fontsize=7, loc="upper left" if row == 2 else "lower left")
-    title = f"Controls at λ = {lam:g}, matched step size (reduced and plain forms); {said}"
-    _save(figure, None, title, options.out / "regression_controls.png")
 
-
-def write_td_figure(results: td.Results) -> None:
+def write_td_figure(folder: Path) -> None:
     """Write ``td.png``: the error over steps at the middle λ, reduced and plain forms beside full ones."""
-    options = results.options
-    lam = options.lambdas[len(options.lambdas) // 2]
-    index = {case.label: c for c, case in enumerate(results.cases) if case.arm.lam in (0, lam)}
-    figure, panels = _panels(1, 2, 5.2, 4.6, sharey=True)
-    titles = ("reduced and plain forms", "full and projected forms")
-    for axes, names, title in zip(panels[0], CONTROLS, titles, strict=False):
-        for style, name in enumerate(name for name in names if name in index):
-            errors = results.errors[index[name]]
-            mean, error = np.array([mean_and_error(row) for row in errors]).T
-            _line(axes, np.maximum(results.points, 0.7), mean, error, style, name, markevery=(style, 9), markersize=4)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
-        axes.set_xlabel("step (transitions seen)")
-        axes.set_title(title, fontsize=10)
-        axes.legend(fontsize=7, loc="lower left")
-    panels[0, 0].set_ylabel("error against the TD(0) solution (share of the first)")
-    title = f"TD(0) on {options.runs} random processes, λ = {lam:g}; mean and standard error"
-    _save(figure, None, title, options.out / "td.png")
+    rows = read_rows(folder / "td.csv")
+    lambdas = _lambdas(rows)
+    lam = lambdas[len(lambdas) // 2]
+    sides = {
+        "reduced and plain forms": ("plain, α·d", SINGLE, "A, two-sample", "A, norm alone"),
+        "full and projected forms": (
+            "(θ, A), λ = 0", "(θ, A), single-sample", "(θ, A), two-sample", "(θ, A), norm alone",
+            "(θ, A) projected, single-sample",
+        ),
+    }  # fmt: skip
+    figure, panels = _panels(2, sharey=True)
+    for axes, (title, arms) in zip(panels, sides.items(), strict=True):
+        _curves(axes, rows, _at(lam, *arms))
+        axes.set_xlabel("transitions seen")
+        axes.set_title(title)
+        axes.legend(fontsize=8, loc="lower left", framealpha=0)
+        axes.set_ylim(top=3)
+    panels[0].set_ylabel("error over that at the start")
+    what = "Boyan's chain" if rows[0]["process"] == "boyan" else "random processes"
+    _save(figure, None, f"TD(0) on {what}, λ = {lam}", folder / "td.png")
 
 
 # --- Mountain Car
 
 
-CarPanels = dict[Copies, Axes]
+def _car_panels(features: Sequence[Row], columns: str = "steps per episode") -> tuple[Any, dict[str, Axes]]:
+    """A panel per feature set, the most copies first, as in the paper."""
+    ordered = sorted(features, key=lambda row: int(row["d"]), reverse=True)
+    figure, panels = _panels(len(ordered), sharey=True)
+    for row, axes in zip(ordered, panels, strict=True):
+        correlation = float(row["mean_abs_correlation_uniform"])
+        axes.set_title(
+            f"{feature_set_name(row['copies'])}\nd = {row['d']}, mean |correlation| {correlation:.4f}", fontsize=10
+        )
+    panels[0].set_ylabel(columns)
+    return figure, {row["copies"]: axes for row, axes in zip(ordered, panels, strict=True)}
 
 
-def _car_panels(results: mountain_car.Results, rows: int = 1) -> tuple[Any, list[CarPanels]]:
-    """Make rows of panels, one per feature set, the most copies first, as in the paper."""
-    features = sorted(results.features, key=lambda f: f.d, reverse=True)
-    figure, panels = _panels(rows, len(features), 5.4, 1.1 + 4.1 * rows, sharey="row")
-    for row in panels:
-        for f, axes in zip(features, row, strict=True):
-            name = f"{feature_set_name(f.copies)}: d = {f.d}, mean |correlation| {f.uniform:.4f}"
-            axes.set_title(name, fontsize=10)
-    return figure, [dict(zip([f.copies for f in features], row, strict=True)) for row in panels]
-
-
-def _steps_axes(panels: CarPanels) -> Axes:
-    """Label the axes of steps over step size, and return the last."""
+def _save_steps(figure: Any, panels: dict[str, Axes], title: str, path: Path) -> None:
+    """Save a figure of steps over step size."""
     for axes in panels.values():
         axes.set_yscale("log")
         axes.set_xlabel("step size α·k·d (no unit)")
         low, high = axes.get_ylim()
-        ticks = [t for t in (100, 200, 300, 400, 500, 600, 800, 1000, 1500, 2000, 3000, 5000) if low <= t <= high]
+        ticks = [t for t in (100, 200, 300, 400, 600, 800, 1000, 1500, 2000, 3000, 5000) if low <= t <= high]
         axes.set_yticks(ticks, [f"{t:,}" for t in ticks])
         axes.minorticks_off()
-    next(iter(panels.values())).set_ylabel("steps per episode (mean of all episodes and runs)")
-    return axes
+    _save(figure, axes, title, path)
 
 
-def _curve(axes: Axes, results: mountain_car.Results, copies: Copies, arm: Arm, style: int, name: str) -> None:
-    curve = results.curve(copies, arm)
-    error = np.array([mean_and_error(row)[1] for row in curve])
-    _line(axes, np.array(results.options.step_sizes), curve.mean(axis=1), error, style, name, markersize=5)
-
-
-def _paper_figure(results: mountain_car.Results) -> None:
-    """Draw steps per episode over the step size for every λ of the paper's arm; circles are plain learning at α·d."""
-    figure, (panels,) = _car_panels(results)
-    circles: dict[str, Any] = {"markersize": 10, "markerfacecolor": "none", "color": "black", "linestyle": "none"}
+def car_figure(rows: Sequence[Row], features: Sequence[Row], path: Path) -> None:
+    """The paper's figure: steps per episode over the step size for rising λ; circles are plain learning at α·d."""
+    figure, panels = _car_panels(features)
     for copies, axes in panels.items():
-        plain = results.curve(copies, Arm("plain")).mean(axis=1)
-        axes.plot(results.options.step_sizes, plain, label="plain, α·d", marker="o", **circles)
-        arms = [a for a in results.arms(copies) if a.form == "reduced" and a.estimator in ("none", "single")]
-        for style, arm in enumerate(arms):
-            _curve(axes, results, copies, arm, style, f"A, λ = {arm.lam:g}")
-    title = f"Single-sample decorrelation; mean and standard error of {results.options.runs} runs"
-    _save(figure, _steps_axes(panels), title, results.options.out / "mountain_car.png")
+        mine = [row for row in rows if row["copies"] == copies]
+        plain = [row for row in mine if row["arm"] == "plain, α·d"]
+        circles: dict[str, Any] = {"markersize": 10, "markerfacecolor": "none", "color": INK, "linestyle": "none"}
+        axes.plot(
+            *(_column(plain, name) for name in ("alpha_k_d", "steps_mean")), marker="o", label="plain, α·d", **circles
+        )
+        single = [row for row in mine if row["arm"] == "A, single-sample"]
+        arms = [("A, λ = 0", "0"), *(("A, single-sample", lam) for lam in _lambdas(single)[-4:])]
+        for (arm, lam), color, marker in zip(arms, SHADES, MARKERS, strict=False):
+            curve = [row for row in mine if (row["arm"], row["lambda"]) == (arm, lam)]
+            _line(axes, curve, "alpha_k_d", "steps", f"A, λ = {lam}", (color, "-", marker), markersize=5)
+    _save_steps(figure, panels, "Mountain Car: single-sample decorrelation at matched step sizes", path)
 
 
-FAMILIES = (
-    "A, single-sample",
-    "A, two-sample",
-    "A, norm alone",
-    "plain, α·d, shrinkage",
-    "(θ, A), single-sample",
-    "A, two-sample norm",
-)
-AT_THEIR_BEST = ("plain, α·d", *FAMILIES[:4], "(θ, A), λ = 0", *FAMILIES[4:])
+AT_THEIR_BEST = ("plain, α·d", "A, single-sample", "A, norm alone", "A, two-sample", "A, two-sample norm")
 
 
-def _controls_figure(results: mountain_car.Results, summary: Summary) -> None:
-    """Draw every arm at its best λ over the step size; single points with error bars are the O(d²) arms."""
-    figure, (panels,) = _car_panels(results)
+def controls_figure(rows: Sequence[Row], summary: Sequence[Row], features: Sequence[Row], path: Path) -> None:
+    """Steps over the step size of the decorrelating terms and of their controls, each at its best λ."""
+    figure, panels = _car_panels(features)
     for copies, axes in panels.items():
-        for style, name in enumerate(AT_THEIR_BEST):
-            mine = [one for one in summary.arms if (one.copies, one.label) == (copies, name)]
+        for arm in AT_THEIR_BEST:
+            mine = [row for row in summary if (row["copies"], row["arm"]) == (copies, arm)]
             if mine:
-                arm = min(mine, key=lambda one: one.steps.value).arm
-                _curve(axes, results, copies, arm, style, name + (", best λ" if arm.lam else ""))
-        costly = [o for o in results.costly if o.case.copies == copies]
-        for marker, shift, outcome in zip("<>dhp", np.linspace(-0.05, 0.05, 5), costly, strict=False):
-            mean, error = mean_and_error(outcome.steps)
-            look: dict[str, Any] = {"markersize": 9, "color": "black", "markerfacecolor": "white", "linestyle": "none"}
-            name = label(outcome.case.arm) + " (O(d²))"
-            axes.errorbar(outcome.case.x + shift, mean, 1.96 * error, marker=marker, capsize=3, label=name, **look)
-    title = "Every arm at its best λ, at matched step sizes (reduced and plain forms); mean and standard error"
-    if results.costly:
-        title += "\nopen markers: one setting of an arm of O(d²), side by side; 95 % intervals"
-    _save(figure, _steps_axes(panels), title, results.options.out / "mountain_car_controls.png")
+                lam = min(mine, key=lambda row: float(row["steps"]))["lambda"]
+                curve = [row for row in rows if (row["copies"], row["arm"], row["lambda"]) == (copies, arm, lam)]
+                _line(axes, curve, "alpha_k_d", "steps", arm, LOOKS[arm], markersize=5)
+    _save_steps(figure, panels, "Mountain Car: decorrelating terms and their controls, each at its best λ", path)
 
 
-def _shares(axes: Axes, mine: list[ArmSummary], share: Callable[[ArmSummary], Interval]) -> None:
-    zero = share(next(one for one in mine if one.label == "A, λ = 0"))
-    lambdas = sorted({one.arm.lam for one in mine if one.arm.lam > 0})
-    span = (lambdas[0] / 2, lambdas[-1] * 2)
-    axes.axhline(100 * zero.value, color="black", label="λ = 0, with interval")
-    axes.fill_between(span, 100 * zero.low, 100 * zero.high, color="black", alpha=0.12, linewidth=0)
-    for style, name in enumerate(FAMILIES, start=1):
-        points = sorted((one for one in mine if one.label == name), key=lambda one: one.arm.lam)
-        if not points:
-            continue
-        lam = np.array([one.arm.lam for one in points]) * 1.08 ** (style - 3)  # side by side
-        low, value, high = np.array([(share(o).low, share(o).value, share(o).high) for o in points]).T
-        bars = 100 * np.clip([value - low, high - value], 0, None)
-        look: dict[str, Any] = {"marker": MARKERS[style], "capsize": 3, "linewidth": 1.4, **STYLES[style]}
-        axes.errorbar(lam, 100 * value, yerr=bars, label=name, **look)
-    axes.set_xscale("log")
-    axes.set_xlim(*span)
-    axes.set_xlabel("λ (no unit)")
+def sensitivity_figure(summary: Sequence[Row], features: Sequence[Row], path: Path) -> None:
+    """Share of the step-size range within 10 % of the arm's own best, over λ, with 95 % intervals."""
+    figure, panels = _car_panels(features, "share of the step-size range\nwithin 10 % of its own best (%)")
+
+    def share(rows: Sequence[Row]) -> Any:
+        return [100 * _column(rows, f"share_own{end}") for end in ("", "_low", "_high")]
+
+    for copies, axes in panels.items():
+        mine = [row for row in summary if row["copies"] == copies]
+        lambdas = [float(lam) for lam in _lambdas(mine)]
+        span = (lambdas[0] / 2, lambdas[-1] * 2)
+        (value,), low, high = share([row for row in mine if row["arm"] == "A, λ = 0"])
+        axes.axhline(value, color=INK, label="A, λ = 0")
+        axes.fill_between(span, low, high, color=INK, alpha=0.15, linewidth=0)
+        for place, arm in enumerate(AT_THEIR_BEST[1:]):
+            points = sorted((row for row in mine if row["arm"] == arm), key=lambda row: float(row["lambda"]))
+            if points:
+                at = _column(points, "lambda") * 1.1 ** (place - 1.5)  # side by side
+                middle, below, above = share(points)
+                color, line, marker = LOOKS[arm]
+                bars = np.clip([middle - below, above - middle], 0, None)
+                axes.errorbar(at, middle, yerr=bars, label=arm, color=color, linestyle=line, marker=marker, capsize=3)
+        axes.set_xscale("log")
+        axes.set_xlim(*span)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("λ (no unit)")
+    _save(figure, axes, "Mountain Car: sensitivity to the step size", path)
 
 
-def _sensitivity_figure(results: mountain_car.Results, summary: Summary) -> None:
-    """Draw the share of the step-size range within 10 % of the arm's own best, and of the best of all, over λ."""
-    figure, rows = _car_panels(results, rows=2)
-    shares: list[tuple[str, Callable[[ArmSummary], Interval]]] = [
-        ("its own best", lambda one: one.share_own),
-        ("the best of all arms", lambda one: one.share_overall),
-    ]
-    for panels, (best, share) in zip(rows, shares, strict=True):
-        for copies, axes in panels.items():
-            _shares(axes, [one for one in summary.arms if one.copies == copies], share)
-        first = next(iter(panels.values()))
-        first.set_ylabel(f"share of the step-size range\nwithin 10 % of {best} (%)")
-        first.set_ylim(bottom=-2)
-    sizes = results.options.step_sizes
-    title = f"Sensitivity to the step size, α·k·d from {sizes[0]:g} to {sizes[-1]:g}; 95 % intervals"
-    _save(figure, axes, title, results.options.out / "mountain_car_sensitivity.png")
-
-
-def write_mountain_car_figures(results: mountain_car.Results, summary: Summary) -> None:
+def write_mountain_car_figures(folder: Path) -> None:
     """Write ``mountain_car.png``, ``…_controls.png`` and, if there is a range of step sizes, ``…_sensitivity.png``."""
-    _paper_figure(results)
-    _controls_figure(results, summary)
-    if len(results.options.step_sizes) > 1:
-        _sensitivity_figure(results, summary)
+    rows, summary, features = (read_rows(folder / f"mountain_car{name}.csv") for name in ("", "_summary", "_features"))
+    car_figure(rows, features, folder / "mountain_car.png")
+    controls_figure(rows, summary, features, folder / "mountain_car_controls.png")
+    if len({row["alpha_k_d"] for row in rows if row["arm"] == "A, λ = 0"}) > 1:
+        sensitivity_figure(summary, features, folder / "mountain_car_sensitivity.png")

@@ -37,8 +37,6 @@ NONE, SINGLE, TWO_SAMPLE, RUNNING, NORM, TWO_SAMPLE_NORM = 0, 1, 2, 3, 4, 5
 PARALLEL = 1e-14
 """Relative size below which the part of u orthogonal to y is rounding."""
 
-_BLOCK = 1024  # columns: 8 kB of each vector, so three or four fit into the first cache
-
 
 class Rule(NamedTuple):
     """How to learn: codes of form and estimator, and the coefficients in this form's own update."""
@@ -62,28 +60,17 @@ class Weights(NamedTuple):
 
 @kernel
 def transform(A: Floats, indices: Integers, values: Floats, y: Floats) -> None:
-    """Set y to Aᵀφ, two active rows at a time, in blocks of columns that stay in the first cache."""
+    """Set y to Aᵀφ, two active rows at a time."""
     k = indices.size
-    if k == 0:
-        y[:] = 0.0
-        return
-    for start in range(0, y.size, _BLOCK):
-        stop = min(start + _BLOCK, y.size)
-        part = y[start:stop]
-        if k % 2 == 0:
-            row, value = A[indices[0], start:stop], values[0]
-            next_row, next_value = A[indices[1], start:stop], values[1]
-            for j in range(part.size):
-                part[j] = value * row[j] + next_value * next_row[j]
-        else:
-            row, value = A[indices[k - 1], start:stop], values[k - 1]
-            for j in range(part.size):
-                part[j] = value * row[j]
-        for i in range(2 - 2 * (k % 2), k - 1, 2):
-            row, value = A[indices[i], start:stop], values[i]
-            next_row, next_value = A[indices[i + 1], start:stop], values[i + 1]
-            for j in range(part.size):
-                part[j] += value * row[j] + next_value * next_row[j]
+    y[:] = 0.0
+    for i in range(0, k - 1, 2):
+        row, other, value, beside = indices[i], indices[i + 1], values[i], values[i + 1]
+        for j in range(y.size):
+            y[j] += value * A[row, j] + beside * A[other, j]
+    if k % 2 == 1:
+        row, value = indices[k - 1], values[k - 1]
+        for j in range(y.size):
+            y[j] += value * A[row, j]
 
 
 @kernel
@@ -153,14 +140,11 @@ def share_own_term(estimator: int, y: Floats, other: Floats, S: Floats, members:
 
 @kernel
 def add_rank_one(A: Floats, indices: Integers, values: Floats, u: Floats) -> None:
-    """Add φuᵀ to A, in blocks of columns: a block of u stays in the first cache for all active rows."""
-    for start in range(0, u.size, _BLOCK):
-        stop = min(start + _BLOCK, u.size)
-        part = u[start:stop]
-        for i in range(indices.size):
-            row, value = A[indices[i], start:stop], values[i]
-            for j in range(part.size):
-                row[j] += value * part[j]
+    """Add φuᵀ to A."""
+    for i in range(indices.size):
+        row, value = indices[i], values[i]
+        for j in range(u.size):
+            A[row, j] += value * u[j]
 
 
 @kernel

@@ -35,7 +35,7 @@ class RewardProcess:
     """
 
     P: Floats
-    """Transition probabilities [n, n]."""
+    """Transition probabilities [n, n]. An end is a state without features, reward and weight in ``mu``."""
     r: Floats
     """Expected rewards [n]."""
     phi: Floats
@@ -128,6 +128,32 @@ def random_process(states: int, d: int, seed: int, gamma: float = 0.9, actions: 
     phi = rng.standard_normal((states, d)) + rng.standard_normal((states, 1))
     phi /= np.sqrt((mu[:, None] * phi**2).sum(axis=0).mean())
     return RewardProcess(P, (policy * rewards).sum(axis=1), phi, gamma, mu)
+
+
+BOYAN_FEATURES = 4
+
+
+def boyan_chain(gamma: float) -> RewardProcess:
+    """The chain of Boyan (2002): from state s ≥ 2 to s − 1 or s − 2 for −3, from 1 to the end 0 for −2.
+
+    Episodes start in state 12. The four features interpolate between the states 12, 8, 4 and 0, scaled to the mean
+    square 1; the values −2s of γ = 1 are linear in them.
+    """
+    last = 12
+    P = np.zeros((last + 1, last + 1))
+    P[1, 0] = 1.0
+    for state in range(2, last + 1):
+        P[state, [state - 1, state - 2]] = 0.5
+    visits = np.linalg.solve(np.eye(last + 1) - P.T, np.eye(last + 1)[last])  # of an episode
+    visits[0] = 0.0
+    corners = np.array([12, 8, 4, 0])
+    phi = np.maximum(1 - np.abs(np.arange(last + 1)[:, None] - corners) / 4, 0.0)
+    phi[0] = 0.0
+    mu = visits / visits.sum()
+    phi /= np.sqrt((mu[:, None] * phi**2).sum(axis=0).mean())
+    rewards = np.where(np.arange(last + 1) > 1, -3.0, -2.0)
+    rewards[0] = 0.0
+    return RewardProcess(P, rewards, phi, gamma, mu)
 
 
 @kernel
