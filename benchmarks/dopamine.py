@@ -3,11 +3,11 @@
     gramian study run dopamine --out runs/dopamine
     python -m benchmarks.dopamine runs/dopamine --out FOLDER
 
-Dopamine's numbers are its public training curves (github.com/google/dopamine, DQN with Adam and the mean squared error,
-5 runs), which the package ships as ``gramian/data/dopamine_dqn_adam_20M.csv``: a point is the mean raw return of the
-training episodes of one iteration. An iteration lasts until an episode ends after 250,000 agent steps or more, a
-million frames; that episode belongs to it. Ours are counted in the same way (`by_iteration`); only the last iteration
-of a run ends a little early, without the episode that was not over.
+Dopamine's numbers are its first public training curves (github.com/google/dopamine, DQN with Adam and the mean squared
+error, 5 runs) in ``results/dopamine/first-curves.csv``; `benchmarks.parity` compares all agents with its newer ones. A
+point is the mean raw return of the training episodes of one iteration. An iteration lasts until an episode ends after
+250,000 agent steps or more, a million frames; that episode belongs to it. Ours are counted in the same way
+(`by_iteration`); only the last iteration of a run ends a little early, without the episode that was not over.
 
 Intervals are Student's, 95 %, of the mean over runs; differences are ours minus theirs, with Welch's interval; *ours
 better* is the share of pairs of one run of each that ours wins (ties are halves). Where our mean lies outside the range
@@ -24,6 +24,7 @@ import statistics
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, fields
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 ITERATION_FRAMES = 1_000_000
 """Of Dopamine: 250,000 agent steps of four frames."""
 ARM, PRESET = "dqn", "dopamine"
+FIRST_CURVES = Path(__file__).parents[1] / "results" / "dopamine" / "first-curves.csv"
 FILES = ("dopamine.csv", "dopamine-runs.csv", "dopamine.md", "dopamine.png", "dopamine-whole.csv")
 """Table by million, runs, page, figure, and table of whole curves."""
 SIGNIFICANT = 0.05
@@ -109,6 +111,16 @@ class Row:
     """Share of pairs of one of our runs and one of theirs that ours wins."""
     outside: Literal["", "below", "above"]
     """Where our mean lies, if not within the range of their runs."""
+
+
+@cache
+def _first_curves() -> dict[str, reference.Curve]:
+    return reference.curves(pl.read_csv(FIRST_CURVES))
+
+
+def first_curve(game: str) -> reference.Curve | None:
+    """Dopamine's first public curve of a game; None where there is none."""
+    return _first_curves().get(reference.key(game))
 
 
 def by_iteration(frames: Array, returns: Array, *, stopped: bool) -> list[Iteration]:
@@ -221,7 +233,7 @@ def cells(runs: Iterable[Run]) -> Iterator[tuple[str, int, Array, Array]]:
         for one in run.iterations:
             found.setdefault((run.game, one.million_frames), []).append(one.mean_return)
     for (game, million), means in sorted(found.items()):
-        published = reference.dopamine_curve(game)
+        published = first_curve(game)
         if published is None or million > published.returns.shape[1]:
             continue
         theirs = published.returns[:, million - 1]
@@ -266,7 +278,7 @@ def whole_curves(runs: Sequence[Run]) -> list[Row]:
     rows = []
     for game in sorted({run.game for run in runs}):
         own = [run.iterations for run in runs if run.game == game]
-        published = reference.dopamine_curve(game)
+        published = first_curve(game)
         if published is None:
             continue
         millions = min(published.returns.shape[1], *map(len, own))
@@ -516,7 +528,7 @@ def shortcomings(runs: Sequence[Run], rows: Sequence[Row]) -> list[str]:
         f"{'count' if len(seeds) > 1 else 'counts'} for {millions} million frames."
         for (game, state, millions), seeds in short.items()
     ]
-    without = sorted({run.game for run in runs if reference.dopamine_curve(run.game) is None})
+    without = sorted({run.game for run in runs if first_curve(run.game) is None})
     if without:
         told.append(f"Without a public curve: {', '.join(map(reference.title, without))}.")
     counts: dict[str, int] = {}
@@ -554,7 +566,7 @@ def draw(rows: Sequence[Row], runs: Sequence[Run], later: dict[str, reference.Cu
 
 def _draw_game(panel: "Axes", rows: Sequence[Row], runs: Sequence[Run], later: reference.Curve | None) -> None:
     at = np.array([row.million_frames for row in rows])
-    published = reference.dopamine_curve(rows[0].game)
+    published = first_curve(rows[0].game)
     assert published is not None  # a row has one
     own = [[one.mean_return for one in run.iterations if one.million_frames <= at[-1]] for run in runs]
     for color, curves in ((THEIRS, [curve[at - 1] for curve in published.returns]), (OURS, own)):

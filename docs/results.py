@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import scipy.stats
 
-from benchmarks.dopamine import read_later, read_runs, shown
+from benchmarks.dopamine import first_curve, read_later, read_runs, shown
 from docs import speed
 from gramian.core import statistics
 from gramian.core.arms import CONTROL, kind_of, order_arms
@@ -390,7 +390,7 @@ def millions_apart() -> str:
 def breakout() -> str:
     """Breakout's third million frames: Dopamine's two sets of runs, ours, and ours with actors that wait."""
     folder, third = RESULTS / "dopamine", 2
-    published = reference.dopamine_curve("breakout")
+    published = first_curve("breakout")
     assert published is not None
     theirs = [curve.returns[:, third] for curve in (published, read_later(folder / "later-runs.csv")["breakout"])]
 

@@ -10,7 +10,18 @@ import torch
 from benchmarks import linear, update
 from benchmarks.command_line import Parser, new_file, new_folder, new_picture
 
-PROGRAMS = ("dopamine", "environments", "equality", "linear", "penalties", "precision", "report", "training", "update")
+PROGRAMS = (
+    "dopamine",
+    "environments",
+    "equality",
+    "kills",
+    "linear",
+    "penalties",
+    "precision",
+    "report",
+    "training",
+    "update",
+)
 UPDATE = ["--device", "cpu", "--runs", "1", "2", "--repeats", "2", "--count", "1"]
 
 

@@ -9,7 +9,6 @@ import scipy.stats
 
 from benchmarks import dopamine
 from gramian.core.statistics import mean_interval, welch
-from gramian.report import reference
 from tests.docs.pages import ROOT
 
 EPISODE_FRAMES = 100_000
@@ -33,7 +32,7 @@ def write_run(folder, game, seed, returns, *, state="done", frames=2_000_000, pr
 def laid_beside(folder, shift=0.0, games=("pong",), seeds=range(5)):
     """Runs whose episodes return what Dopamine's runs did in that million frames, and ``shift`` more."""
     for game in games:
-        published = reference.dopamine_curve(game).returns
+        published = dopamine.first_curve(game).returns
         for seed in seeds:
             write_run(folder, game, seed, [published[seed, at // 10] + shift for at in range(20)])
     return folder
@@ -98,7 +97,7 @@ def test_runs_outside_the_range_of_dopamines_are_named(tmp_path, shift, side):
 
 
 def test_a_whole_curve_is_the_mean_over_the_millions_that_all_our_runs_have(tmp_path):
-    published = reference.dopamine_curve("pong").returns
+    published = dopamine.first_curve("pong").returns
     for seed, millions in enumerate([2, 1, 2]):
         returns = [0.0] * 10 + [1.0 + seed] * 10
         state = "done" if millions == 2 else "interrupted"
@@ -127,7 +126,7 @@ def test_the_committed_comparison_is_that_of_the_committed_runs(tmp_path, capsys
 
 
 def test_spreads_that_differ_are_named():
-    published = reference.dopamine_curve("pong").returns
+    published = dopamine.first_curve("pong").returns
 
     def run(seed, *returns):
         iterations = [dopamine.Iteration(at, at, 1, value) for at, value in enumerate(returns, start=1)]
@@ -152,7 +151,7 @@ def test_runs_that_were_replaced_have_a_table_with_all_runs_of_their_games(tmp_p
     _, after = capsys.readouterr().out.split("Together with the runs that they have replaced")
     (line,) = (line for line in after.splitlines() if line.startswith("| Pong"))
     assert "Asterix" not in after
-    published = reference.dopamine_curve("pong").returns[:, :2].mean(axis=1)
+    published = dopamine.first_curve("pong").returns[:, :2].mean(axis=1)
     ours = np.concatenate([published, published[:2] - 30])
     assert f"| {dopamine.shown(*mean_interval(ours))} (7) |" in line
     assert dopamine.main([str(tmp_path / "short"), "--replaced", str(table)]) == 2
@@ -161,7 +160,7 @@ def test_runs_that_were_replaced_have_a_table_with_all_runs_of_their_games(tmp_p
 
 def later_table(folder, shift, millions=2):
     """Curves of Dopamine's first runs, shifted."""
-    published = reference.dopamine_curve("pong").returns
+    published = dopamine.first_curve("pong").returns
     lines = [f"Pong,{at + 1},{','.join(str(value + shift) for value in published[:, at])}" for at in range(millions)]
     path = folder / "later.csv"
     path.write_text("\n".join(["game,million_frames,run1,run2,run3,run4,run5", *lines]) + "\n")
@@ -174,7 +173,7 @@ def test_a_later_set_of_runs_has_a_table_beside_the_first_and_ours(tmp_path, cap
     table = capsys.readouterr().out.partition("Dopamine's first set of runs")[2]
     (line,) = (line for line in table.splitlines() if line.startswith("| Pong"))  # the later set has one million
     assert "Asterix" not in table
-    first = reference.dopamine_curve("pong").returns[:, 0]
+    first = dopamine.first_curve("pong").returns[:, 0]
     ours, again = first + 20, first + 10
     _, million, own, *_, later, both, all_three = (cell.strip() for cell in line.strip("|").split("|"))
     assert (million, own) == ("1", f"{dopamine.number(ours.mean())} (5)")
@@ -189,7 +188,7 @@ def test_the_figure_has_the_later_set_as_far_as_both_go(tmp_path):
     figure, without = (dopamine.draw(dopamine.compare(runs), runs, curves) for curves in (later, None))
     dotted = [[line for line in panel.lines if line.get_linestyle() == ":"] for panel in figure.axes]
     assert [len(lines) for lines in dotted] == [0, 1]
-    published = reference.dopamine_curve("pong").returns[:, :2].mean(axis=0)
+    published = dopamine.first_curve("pong").returns[:, :2].mean(axis=0)
     assert dotted[1][0].get_ydata() == pytest.approx(published + 1.0)
     labels = [{text.get_text() for text in one.legends[0].get_texts()} for one in (figure, without)]
     assert labels[0] - labels[1] == {"Dopamine's, later"}

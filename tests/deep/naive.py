@@ -1,55 +1,127 @@
-"""A naive, independent DQN: one module and one torch optimiser for each run, penalties as explicit sums."""
+"""Naive, independent agents: a module and an optimiser for each run, losses by loops, penalties as explicit sums."""
 
 import itertools
-from dataclasses import dataclass
+import math
+from statistics import NormalDist
 
 import torch
 from torch import nn
 
+from gramian.deep.agent.streams import Stream, bits, uniform
+
 ATARI = [(32, 8, 4), (64, 4, 2), (64, 3, 1)]
 CONVOLUTIONS = {"nature": ATARI, "dopamine": ATARI, "minatar": [(16, 3, 1)], "mlp": []}
+LEARN, TARGET, CHOOSE, ACT = range(4)
+
+
+class NoisyLinear(nn.Linear):
+    """A dense layer; with ``noise``, (ε, ε') of its inputs and outputs, w + σ_w f(ε') f(ε)ᵀ."""
+
+    noise = None
+
+    def __init__(self, inputs, outputs):
+        super().__init__(inputs, outputs)
+        self.sigma_weight = nn.Parameter(torch.zeros(outputs, inputs))
+        self.sigma_bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, x):
+        if self.noise is None:
+            return super().forward(x)
+        before, after = ([math.copysign(math.sqrt(abs(e)), e) for e in part] for part in self.noise)
+        before, after = (torch.tensor(part, dtype=x.dtype) for part in (before, after))
+        return nn.functional.linear(
+            x, self.weight + self.sigma_weight * torch.outer(after, before), self.bias + self.sigma_bias * after
+        )
 
 
 class NaiveNetwork(nn.Module):
-    def __init__(self, kind, observation_shape, actions, features_dim, layer_norm):
+    """Outputs ``[B, A, Z]`` and features ``[B, d]``; ``taus`` ``[N]`` for an implicit head."""
+
+    def __init__(self, spec, actions):
         super().__init__()
-        self.kind = kind
-        channels = observation_shape[0]
+        head = spec.head
+        self.spec, self.actions = spec, actions
+        channels = spec.observation_shape[0]
         self.conv = nn.ModuleList()
-        for filters, size, stride in CONVOLUTIONS[kind]:
+        for filters, size, stride in CONVOLUTIONS[spec.kind]:
             self.conv.append(nn.Conv2d(channels, filters, size, stride))
             channels = filters
         with torch.no_grad():
-            inputs = self.convolved(torch.zeros(1, *observation_shape)).shape[1]
-        widths = [inputs] + [features_dim] * (2 if kind == "mlp" else 1)
-        self.fc = nn.ModuleList(nn.Linear(a, b) for a, b in itertools.pairwise(widths))
-        self.norm = nn.ModuleList(nn.LayerNorm(b) if layer_norm else nn.Identity() for b in widths[1:])
-        self.head = nn.Linear(features_dim, actions)
+            width = self.convolved(torch.zeros(1, *spec.observation_shape)).shape[1]
+        self.dense = nn.ModuleDict()
+        self.hidden = {"mlp": 2}.get(spec.kind, 1) - (head.kind == "implicit")
+        for number in range(1, self.hidden + 1):
+            self.dense[f"body/fc{number}"] = NoisyLinear(width, spec.features_dim)
+            width = spec.features_dim
+        if head.kind == "implicit":
+            self.dense["head/embedding"] = NoisyLinear(64, width)
+            self.dense["head/fc"] = NoisyLinear(width, spec.features_dim)
+        hidden = [name for name in self.dense if "fc" in name] if spec.layer_norm else []
+        self.norm = nn.ModuleDict({name: nn.LayerNorm(spec.features_dim) for name in hidden})
+        outputs = 1 if head.kind == "implicit" else head.size
+        if head.dueling:
+            self.dense["head/value"] = NoisyLinear(spec.features_dim, outputs)
+        self.dense["head/advantage" if head.dueling else "head"] = NoisyLinear(spec.features_dim, actions * outputs)
 
     def convolved(self, x):
         for layer in self.conv:
-            if self.kind == "dopamine":
+            if self.spec.kind == "dopamine":
                 x = same_padded(x, layer.kernel_size[0], layer.stride[0])
             x = torch.relu(layer(x))
         return torch.flatten(x, 1)
 
-    def forward(self, observations):
-        x = observations.to(self.head.bias.dtype)
-        x = self.convolved(x / 255 if self.kind in ("nature", "dopamine") else x)
-        for layer, norm in zip(self.fc, self.norm, strict=True):
-            x = torch.relu(norm(layer(x)))
-        return self.head(x), x
+    def make_noise(self, seed, purpose, counter):
+        if not self.spec.head.noisy:
+            return
+        count = sum(layer.in_features + layer.out_features for layer in self.dense.values())
+        draws = [
+            NormalDist().inv_cdf(uniform(bits(seed, Stream.NOISE, purpose, counter, i)) + 2.0**-54)
+            for i in range(count)
+        ]
+        for layer in self.dense.values():
+            before, draws = draws[: layer.in_features], draws[layer.in_features :]
+            layer.noise, draws = (before, draws[: layer.out_features]), draws[layer.out_features :]
+
+    def forward(self, observations, taus=None):
+        dtype = next(self.parameters()).dtype
+        x = observations.to(dtype)
+        x = self.convolved(x / 255 if self.spec.kind in ("nature", "dopamine") else x)
+        for number in range(1, self.hidden + 1):
+            x = self.hidden_layer(f"body/fc{number}", x)
+        features = x
+        if self.spec.head.kind != "implicit":
+            return self.last(x), features
+        of_taus = []
+        for tau in taus:
+            cosines = torch.tensor([math.cos(math.pi * i * tau) for i in range(1, 65)], dtype=dtype)
+            embedding = torch.relu(self.dense["head/embedding"](cosines))
+            of_taus.append(self.last(self.hidden_layer("head/fc", x * embedding)))
+        return torch.cat(of_taus, 2), features
+
+    def hidden_layer(self, name, x):
+        x = self.dense[name](x)
+        return torch.relu(self.norm[name](x) if name in self.norm else x)
+
+    def last(self, x):
+        if not self.spec.head.dueling:
+            return self.dense["head"](x).view(len(x), self.actions, -1)
+        value = self.dense["head/value"](x).view(len(x), 1, -1)
+        advantage = self.dense["head/advantage"](x).view(len(x), self.actions, -1)
+        return value + advantage - sum(advantage[:, [a]] for a in range(self.actions)) / self.actions
 
     def named(self):
         """Parameters under the names of the learner."""
         names = {}
         for i, layer in enumerate(self.conv, start=1):
             names |= {f"body.conv{i}.weight": layer.weight, f"body.conv{i}.bias": layer.bias}
-        for i, (layer, norm) in enumerate(zip(self.fc, self.norm, strict=True), start=1):
-            names |= {f"body.fc{i}.weight": layer.weight, f"body.fc{i}.bias": layer.bias}
-            if isinstance(norm, nn.LayerNorm):
-                names |= {f"body.fc{i}.norm.weight": norm.weight, f"body.fc{i}.norm.bias": norm.bias}
-        return names | {"head.weight": self.head.weight, "head.bias": self.head.bias}
+        for key, layer in self.dense.items():
+            name = key.replace("/", ".")
+            names |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+            if self.spec.head.noisy:
+                names |= {f"{name}.sigma.weight": layer.sigma_weight, f"{name}.sigma.bias": layer.sigma_bias}
+            if key in self.norm:
+                names |= {f"{name}.norm.weight": self.norm[key].weight, f"{name}.norm.bias": self.norm[key].bias}
+        return names
 
 
 def same_padded(images, size, stride):
@@ -99,64 +171,111 @@ def naive_penalty(kind, features, next_features, centered):
     )
 
 
-@dataclass
-class NaiveRun:
+def naive_values(head, outputs):
+    """Q of the outputs ``[A, Z]`` of a state: ``[A]``."""
+    if head.kind != "categorical":
+        return outputs.mean(1)
+    return torch.stack([sum(p * z for p, z in zip(row.softmax(0), atoms(head), strict=True)) for row in outputs])
+
+
+def atoms(head):
+    low, high = head.support
+    return [low + (high - low) * i / (head.size - 1) for i in range(head.size)]
+
+
+def naive_projection(head, places, probabilities):
+    """The probability of each place is split between the two atoms beside it."""
+    low, high = head.support
+    step = (high - low) / (head.size - 1)
+    shares = [torch.zeros((), dtype=torch.float64) for _ in range(head.size)]
+    for place, probability in zip(places, probabilities, strict=True):
+        position = (min(max(float(place), low), high) - low) / step
+        below = min(math.floor(position + 1e-12), head.size - 1)
+        above = min(below + 1, head.size - 1)
+        shares[below] = shares[below] + probability * (1 - (position - below))
+        shares[above] = shares[above] + probability * (position - below)
+    return torch.stack(shares)
+
+
+def naive_quantile_loss(quantiles, taus, targets):
+    total = 0
+    for tau, quantile in zip(taus, quantiles, strict=True):
+        for target in targets:
+            error = target - quantile
+            huber = 0.5 * error**2 if abs(error) <= 1 else abs(error) - 0.5
+            total = total + abs(tau - (1 if error < 0 else 0)) * huber / len(targets)
+    return total
+
+
+class NaiveAgent:
     """One run of the learner's population, all on its own."""
 
-    arm: object
-    config: object
-    learning_rate: float
-    online: NaiveNetwork
-    target: NaiveNetwork
-
-    @classmethod
-    def like(cls, learner, run, arm, learning_rate, actions):
-        """A run that starts where run number ``run`` of the learner stands."""
-        spec = learner.spec
-        state = learner.state_dict()
-        networks = []
-        for role in ("online", "target"):
-            network = NaiveNetwork(spec.kind, spec.observation_shape, actions, spec.features_dim, spec.layer_norm)
-            network.to(state["online.head.bias"].dtype)
+    def __init__(self, learner, run, actions=None):
+        self.spec, self.config, self.arm = learner.spec, learner.config, learner.objective.arms.arms[run]
+        self.seed = int(learner.seeds[run])
+        state, dtype = learner.state_dict(), learner.state.online.dtype
+        actions = actions or self.spec.actions
+        self.online, self.target = (NaiveNetwork(self.spec, actions).to(dtype) for _ in range(2))
+        for role, network in (("online", self.online), ("target", self.target)):
             for name, parameter in network.named().items():
                 parameter.data.copy_(state[f"{role}.{name}"][run][: parameter.shape[0]])
-            networks.append(network)
-        return cls(arm, learner.config, learning_rate, *networks)
-
-    def __post_init__(self):
-        config = self.config
-        options = {"lr": self.learning_rate, "betas": config.adam_betas, "eps": config.adam_epsilon}
-        if config.weight_decay:
-            self.optimiser = torch.optim.AdamW(self.online.parameters(), weight_decay=config.weight_decay, **options)
-        else:
-            self.optimiser = torch.optim.Adam(self.online.parameters(), **options)
+        rate, config = self.config.learning_rate, self.config
+        self.optimiser = (torch.optim.AdamW if config.weight_decay else torch.optim.Adam)(
+            list(self.online.named().values()),
+            lr=rate[run] if isinstance(rate, tuple) else rate,
+            betas=config.adam_betas,
+            eps=config.adam_epsilon,
+            weight_decay=config.weight_decay,
+        )
         self.updates = 0
 
+    def taus(self, purpose, counter, count):
+        return [float(uniform(bits(self.seed, Stream.TAUS, purpose, counter, i))) for i in range(count)]
+
+    def seen(self, network, observations, purpose, noise=True):
+        head = self.spec.head
+        if noise:  # otherwise that of the pass before
+            network.make_noise(self.seed, purpose, self.updates)
+        count = {LEARN: head.size, TARGET: head.target_size}.get(purpose, head.acting_size)
+        taus = self.taus(purpose, self.updates, count) if head.kind == "implicit" else None
+        return *network(observations, taus), taus
+
     def losses(self, batch):
-        values, features = self.online(batch.observations)
-        dtype = values.dtype
+        head = self.spec.head
         with torch.no_grad():
-            next_values, _ = self.target(batch.next_observations)
-            chooser = self.online(batch.next_observations)[0] if self.config.double_q else next_values
-        td_losses = []
+            following, _, _ = self.seen(self.target, batch.next_observations, TARGET)
+            choosers = following
+            if self.config.double_q or head.kind == "implicit":
+                network = self.online if self.config.double_q else self.target
+                choosers, _, _ = self.seen(network, batch.next_observations, CHOOSE, noise=self.config.double_q)
+        outputs, features, taus = self.seen(self.online, batch.observations, LEARN)
+        samples = []
         for n in range(len(batch.actions)):
-            target = batch.rewards[n].to(dtype)
-            if batch.discounts[n] != 0:
-                target = target + batch.discounts[n].to(dtype) * next_values[n, chooser[n].argmax()]
-            error = values[n, batch.actions[n]] - target
-            if self.config.loss == "squared" or abs(error) <= 1:
-                td_losses.append(error**2 * (1 if self.config.loss == "squared" else 0.5))
+            reward, discount = float(batch.rewards[n]), float(batch.discounts[n])
+            best = following[n, naive_values(head, choosers[n]).argmax()]
+            chosen = outputs[n, batch.actions[n]]
+            if head.kind == "scalar":
+                error = chosen[0] - (reward + discount * best[0])
+                huber = 0.5 * error**2 if abs(error) <= 1 else abs(error) - 0.5
+                samples.append(error**2 if self.config.loss == "squared" else huber)
+            elif head.kind == "categorical":
+                places = [reward + discount * z for z in atoms(head)]
+                target = naive_projection(head, places, best.softmax(0))
+                logs = chosen - chosen.exp().sum().log()
+                samples.append(-sum(p * log for p, log in zip(target, logs, strict=True)))
             else:
-                td_losses.append(abs(error) - 0.5)
-        td = sum(td_losses) / len(td_losses)
-        penalty = torch.zeros((), dtype=dtype)
+                shares = taus or [(i + 0.5) / head.size for i in range(head.size)]
+                samples.append(naive_quantile_loss(chosen, shares, [reward + discount * float(z) for z in best]))
+        weights = torch.ones(len(samples)) if batch.weights is None else batch.weights
+        td = sum(weight * sample for weight, sample in zip(weights, samples, strict=True)) / len(samples)
+        penalty = torch.zeros((), dtype=features.dtype)
         for term in self.arm.active:
-            _, next_features = self.online(batch.next_observations)
+            _, next_features, _ = self.seen(self.online, batch.next_observations, LEARN)
             penalty = penalty + term.kappa * naive_penalty(term.kind, features, next_features, term.centered)
-        return td, penalty
+        return td, penalty, torch.stack(samples).detach()
 
     def update(self, batch):
-        td, penalty = self.losses(batch)
+        td, penalty, samples = self.losses(batch)
         self.optimiser.zero_grad()
         (td + penalty).backward()
         if self.config.max_grad_norm is not None:
@@ -165,7 +284,16 @@ class NaiveRun:
         self.updates += 1
         if self.updates % self.config.target_period_updates == 0:
             self.target.load_state_dict(self.online.state_dict())
-        return td.detach(), penalty.detach()
+        return td.detach(), penalty.detach(), samples
+
+    def act(self, observations, agent_step):
+        """The greedy actions in observations ``[E, ...]``."""
+        head = self.spec.head
+        self.online.make_noise(self.seed, ACT, agent_step)
+        taus = self.taus(ACT, agent_step, head.acting_size)
+        with torch.no_grad():
+            outputs, _ = self.online(observations, taus)
+        return [int(naive_values(head, row).argmax()) for row in outputs]
 
 
 def own_part(batch, run):

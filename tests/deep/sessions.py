@@ -3,11 +3,9 @@
 import hashlib
 from dataclasses import replace
 
+from benchmarks.kills import reproducible
 from gramian.deep.agent.arms import Arm
 from gramian.deep.training.config import Config, load_preset, population
-
-REPRODUCIBLE = ("episodes.csv", "metrics.csv", "representation.csv", "config.toml")
-
 
 PAIR = (Arm("dqn"), Arm("gram", 0.1))
 
@@ -32,7 +30,4 @@ def small(game="cartpole", arms=PAIR, seeds=(0, 1), **changes):
 
 def fingerprint(folder):
     """Hashes of everything that must be the same bytes: logs, configuration, final weights and moments."""
-    names = [path for name in REPRODUCIBLE for path in folder.glob(f"*/{name}")]
-    last = max(int(path.stem) for path in folder.glob("checkpoints/*.json"))
-    names += [folder / "checkpoints" / f"{last}.safetensors", *folder.glob(f"*/checkpoints/{last}.safetensors")]
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(names)}
+    return {name: hashlib.sha256(data).hexdigest() for name, data in reproducible(folder).items()}

@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 
 from gramian.core.arms import Arm
-from gramian.deep.training.config import Config, load_preset, population
+from gramian.deep.training.config import Config, load_preset, population, settings_from
 from gramian.deep.training.session import train
 
 pytestmark = pytest.mark.slow
@@ -40,3 +40,50 @@ def test_dqn_and_gram_learn_minatar_breakout(tmp_path):
     # A random player gets 0.5.
     last = {run: mean(games[-100:]) for run, games in found.items()}
     assert min(last.values()) > 2.5, last
+
+
+FEW = {"tau_samples": 8, "target_tau_samples": 8, "acting_tau_samples": 8}
+AGENTS = {
+    "c51": {},
+    "qr": {"quantiles": 32, "n_step": 3},
+    "iqn": FEW | {"n_step": 3},
+    "rainbow": {},
+    "full-rainbow": {},
+}
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_learns_cartpole(agent, tmp_path):
+    settings = settings_from({"agent": agent, **AGENTS[agent]}, "a test", load_preset("cartpole"))
+    settings = replace(
+        settings,
+        frames=12_000,
+        prefill_agent_steps=500,
+        epsilon_decay_agent_steps=3_000,
+        features_dim=64,
+        batch_size=32,
+        learning_rate=1e-3,
+        update_period_agent_steps=4,
+        target_period_agent_steps=100,
+        representation_period_agent_steps=0,
+    )
+    runs = population(["cartpole"], [Arm("none")], [0])
+    (games,) = returns(train(Config("cartpole", settings, runs), tmp_path / "cartpole")).values()
+    assert max(mean(games[i : i + 50]) for i in range(len(games) - 49)) > 80
+
+
+@pytest.mark.parametrize("agent", ["rainbow", "qr"])
+def test_an_agent_of_distributions_learns_minatar_breakout(agent, tmp_path):
+    settings = load_preset(f"minatar-{agent}")
+    settings = replace(
+        settings,
+        frames=30_000,
+        prefill_agent_steps=1_000,
+        epsilon_decay_agent_steps=15_000,
+        target_period_agent_steps=500,
+        representation_period_agent_steps=0,
+        **({"quantiles": 32} if agent == "qr" else {}),
+    )
+    runs = population(["minatar/breakout"], [Arm("none")], [0])
+    (games,) = returns(train(Config("minatar", settings, runs), tmp_path / "breakout")).values()
+    assert mean(games[-100:]) > 1.5

@@ -52,9 +52,9 @@ def random_and_human(game: str, table: HumanTable) -> tuple[float, float] | None
     return float(row[low]), float(row[high])
 
 
-def dopamine_curve(game: str) -> Curve | None:
-    """Dopamine's public training curve of DQN (Adam, mean squared error); None where there is none."""
-    return _dopamine().get(key(game))
+def dopamine_curve(game: str, agent: str = "DQN") -> Curve | None:
+    """Dopamine's public training curve of an agent: DQN, C51, QR-DQN, IQN or Rainbow; None where there is none."""
+    return _dopamine(agent).get(key(game))
 
 
 @cache
@@ -79,5 +79,6 @@ def curves(table: pl.DataFrame) -> dict[str, Curve]:
 
 
 @cache
-def _dopamine() -> dict[str, Curve]:
-    return curves(pl.read_csv((_DATA / "dopamine_dqn_adam_20M.csv").read_bytes()))
+def _dopamine(agent: str) -> dict[str, Curve]:
+    table = pl.read_csv((_DATA / "dopamine_cnn_agents_20M.csv").read_bytes())
+    return curves(table.filter(pl.col("agent") == agent))

@@ -5,15 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from gramian.core.errors import UserError
 from gramian.deep.agent import heads
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.heads import Head
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from gramian.deep.agent.networks import forward, init
-from tests.deep.naive import own_part
-from tests.deep.naive_agents import NaiveAgent, atoms, naive_projection, naive_quantile_loss
-from tests.deep.populations import SPECS, batch_of
+from tests.deep.naive import NaiveAgent, atoms, naive_projection, naive_quantile_loss, own_part
+from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 HEADS = {
     "dqn": Head(),
@@ -37,9 +35,10 @@ def spec_of(head, kind="mlp"):
     return replace(SPECS[kind], head=head)
 
 
-def learner_of(head, arms=ARMS, kind="mlp", counts=None, seeds=None, dtype=torch.float64, **options):
+def learner_of(head, arms=ARMS, kind="mlp", counts=None, seeds=None, dtype=torch.float64, layer_norm=False, **options):
     config = LearnerConfig(**{"learning_rate": 3e-3, "target_period_updates": 4} | options)
-    return Learner(spec_of(head, kind), config, seeds or list(range(len(arms))), arms, counts, dtype=dtype)
+    spec = replace(spec_of(head, kind), layer_norm=layer_norm)
+    return Learner(spec, config, seeds or list(range(len(arms))), arms, counts, dtype=dtype)
 
 
 def batches(learner, count, counts=None, weighted=False):
@@ -49,15 +48,18 @@ def batches(learner, count, counts=None, weighted=False):
         yield batch._replace(weights=weights) if weighted else batch
 
 
-def compare(learner, counts, updates, weighted=False):
-    naive = [NaiveAgent(learner, run, learner.objective.arms.arms[run], run, count) for run, count in enumerate(counts)]
-    close = {"rtol": 1e-9, "atol": 1e-9}
+def compare(learner, updates, counts=None, weighted=False, tolerance=1e-9):
+    """Train the population and naive agents side by side; every loss, weight and greedy action must agree."""
+    counts = counts or [learner.spec.actions] * len(learner.seeds)
+    naive = [NaiveAgent(learner, run, count) for run, count in enumerate(counts)]
+    close = {"rtol": tolerance, "atol": tolerance}
     for batch in batches(learner, updates, counts, weighted):
         losses = learner.update(batch)
         for run, one in enumerate(naive):
             td, penalty, samples = one.update(own_part(batch, run))
             torch.testing.assert_close(losses.components["td"][run], td, **close)
             torch.testing.assert_close(losses.components["penalty"][run], penalty, **close)
+            torch.testing.assert_close(losses.total[run], td + penalty, **close)
             torch.testing.assert_close(losses.samples[run], samples, **close)
     state = learner.state_dict()
     for run, one in enumerate(naive):
@@ -66,6 +68,7 @@ def compare(learner, counts, updates, weighted=False):
                 ours = state[f"{role}.{name}"][run]
                 torch.testing.assert_close(ours[: len(parameter)], parameter.detach(), **close, msg=f"{run} {name}")
                 assert (ours[len(parameter) :] == 0).all()
+    assert (learner.diverged_at == -1).all()
     observations = batch_of(learner.spec, learner.seeds.tolist(), 99).observations
     chosen = learner.greedy(observations, agent_step=7)
     assert chosen.tolist() == [one.act(observations[run], 7) for run, one in enumerate(naive)]
@@ -74,18 +77,56 @@ def compare(learner, counts, updates, weighted=False):
 @every_agent
 @pytest.mark.parametrize("double_q", [False, True])
 def test_updates_equal_those_of_naive_agents(head, double_q):
-    compare(learner_of(head, double_q=double_q), [3, 3, 3], 20, weighted=double_q)
+    compare(learner_of(head, double_q=double_q), 20, weighted=double_q)
 
 
 @every_agent
 def test_runs_with_fewer_actions_equal_naive_agents_with_a_smaller_head(head):
-    compare(learner_of(head, counts=[3, 2, 1]), [3, 2, 1], 6)
+    compare(learner_of(head, counts=[3, 2, 1]), 6, [3, 2, 1])
 
 
 @pytest.mark.parametrize("name", ["c51", "qr", "iqn", "full-rainbow"])
 def test_convolutional_agents_equal_naive_agents(name):
     few = [Arm("none"), Arm("norm", 0.5), Arm("dr3", 0.2)]  # the naive Gram penalty is a sum over pairs of features
-    compare(learner_of(AGENTS[name], few, kind="minatar"), [3, 3, 3], 3)
+    compare(learner_of(AGENTS[name], few, kind="minatar"), 3)
+
+
+RATES = {"learning_rate": tuple(3e-3 * (1 + run / 2) for run in range(len(EVERY_ARM)))}
+SOME_ARMS = [Arm("dqn"), Arm("gram", 0.5), Arm("decor", 0.2), Arm("dr3", 0.1)]
+DQN_CASES = {
+    **{f"{kind} network": {"kind": kind, "arms": SOME_ARMS} for kind in ("minatar", "nature", "dopamine")},
+    **{f"layer norm, {kind}": {"kind": kind, "layer_norm": True} for kind in ("mlp", "minatar")},
+    "layer norm, implicit": {"head": HEADS["iqn"], "layer_norm": True},
+    "weight decay": {"weight_decay": 0.1},
+    "gradient clipping": {"max_grad_norm": 0.05, "arms": [Arm("dqn"), Arm("gram", 5.0)]},
+}
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared"])
+@pytest.mark.parametrize("double_q", [False, True])
+def test_every_arm_in_one_population_equals_naive_agents(loss, double_q):
+    compare(learner_of(Head(), EVERY_ARM, loss=loss, double_q=double_q, **RATES), 10)
+
+
+@pytest.mark.parametrize("arm", EVERY_ARM, ids=str)
+def test_an_arm_alone_equals_a_naive_agent(arm):
+    compare(learner_of(Head(), [arm]), 10)
+
+
+@pytest.mark.parametrize("case", DQN_CASES.values(), ids=DQN_CASES)
+def test_every_network_and_option_equals_naive_agents(case):
+    compare(learner_of(**{"head": Head(), "arms": [Arm("dqn"), Arm("gram", 0.1), Arm("dr3", 0.1)]} | case), 10)
+
+
+def test_float32_equals_naive_agents_within_its_precision():
+    arms = [Arm("dqn"), Arm("gram", 0.1), Arm("decor", 0.1)]
+    compare(learner_of(Head(), arms, kind="minatar", dtype=torch.float32), 10, tolerance=2e-5)
+
+
+def test_the_full_nature_network_equals_a_naive_agent():
+    spec = replace(SPECS["nature"], observation_shape=(4, 84, 84), actions=6, features_dim=512)
+    arms = [Arm("dqn"), Arm("l2", 0.01)]
+    compare(Learner(spec, LearnerConfig(), [0, 1], arms, dtype=torch.float64), 1)
 
 
 @every_agent
@@ -227,19 +268,3 @@ def test_the_update_compiles_as_one_graph_and_gives_the_eager_numbers(head):
         step(compiled.objective, compiled.adam, compiled.layout, compiled.state, batch)
     torch.testing.assert_close(compiled.state.online, eager.state.online, rtol=1e-9, atol=1e-9)
     torch.compiler.reset()
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ({"kind": "scalr"}, "did you mean 'scalar'"),
-        ({"kind": "categorical", "size": 1}, "size of head 'categorical' is 1; it must be at least 2"),
-        ({"kind": "quantile", "size": 0}, "size of head 'quantile' is 0; it must be at least 1"),
-        ({"kind": "implicit", "size": 4, "acting_size": 0}, "acting_size of head 'implicit' is 0"),
-        ({"kind": "categorical", "size": 5, "support": (1.0, 1.0)}, "its ends must be finite, the first the smaller"),
-        ({"kind": "categorical", "size": 5, "support": (0.0, float("nan"))}, "its ends must be finite"),
-    ],
-)
-def test_a_head_that_cannot_be_is_an_error(options, complaint):
-    with pytest.raises(UserError, match=complaint):
-        Head(**options)

@@ -7,7 +7,7 @@ from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import NetworkSpec
-from tests.deep.naive import NaiveRun, own_part
+from tests.deep.naive import NaiveAgent, own_part
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 GRADIENTS = [f"grad_norm_{part}{source}" for part in ("head", "body") for source in ("", "_td", "_penalty")]
@@ -36,8 +36,9 @@ def test_losses_and_gradient_norms_equal_those_of_naive_runs(kind):
     batch = batch_of(spec, seeds, 2)
     numbers = learner.diagnose(batch)
     for run, arm in enumerate(EVERY_ARM):
-        naive = NaiveRun.like(learner, run, arm, 1e-4, spec.actions)
-        td, penalty = naive.losses(own_part(batch, run))
+        naive = NaiveAgent(learner, run)
+        naive.updates = learner.updates
+        td, penalty, _ = naive.losses(own_part(batch, run))
         expected = {"loss": td + penalty, "td_loss": td, "penalty_loss": penalty}
         expected["penalty"] = penalty / arm.kappa if arm.kappa else penalty
         for source, loss in (("", td + penalty), ("_td", td), ("_penalty", penalty)):

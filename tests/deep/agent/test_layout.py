@@ -1,8 +1,8 @@
 import pytest
 import torch
 
-from gramian.deep.agent.layout import Layout
 from gramian.deep.agent.networks import init
+from gramian.deep.agent.state import Layout
 from tests.deep.populations import SPECS
 
 

@@ -25,11 +25,11 @@ def test_values_and_features_equal_those_of_a_torch_module(kind):
     observations = batch_of(spec, [0, 1]).observations
     output = forward(spec, parameters, observations)
     for run in range(2):
-        network = NaiveNetwork(kind, spec.observation_shape, spec.actions, spec.features_dim, False).double()
+        network = NaiveNetwork(spec, spec.actions).double()
         for name, parameter in network.named().items():
             parameter.data.copy_(parameters[name][run])
         values, features = network(observations[run])
-        torch.testing.assert_close(output.values[run], values, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(output.values[run], values.squeeze(2), rtol=1e-12, atol=1e-12)
         torch.testing.assert_close(output.features[run], features, rtol=1e-12, atol=1e-12)
 
 

@@ -351,13 +351,6 @@ def test_nothing_can_be_sampled_before_the_first_whole_transition():
         table.replay.sample(torch.tensor([0]), 0, 4)
 
 
-def test_a_capacity_below_the_n_steps_of_every_environment_is_an_error():
-    with pytest.raises(UserError, match="capacity = 5 is too small; give 6 or more"):
-        Replay(SMALL, 1, 2, 5, n_step=3)
-    with pytest.raises(UserError, match="n_step = 0"):
-        Replay(SMALL, 1, 1, 5, n_step=0)
-
-
 @pytest.mark.parametrize("envs_per_run", [1, 8])
 def test_a_million_atari_transitions_take_at_most_7_2_gb(envs_per_run):
     assert bytes_needed(ATARI, 1, envs_per_run, 1_000_000) <= 7.2e9

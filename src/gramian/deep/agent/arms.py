@@ -49,12 +49,6 @@ class Arms:
     ----------
     arms, seeds
         One for each run. The seeds are of penalties that need random numbers.
-
-    Examples
-    --------
-    >>> arms = Arms([Arm("none"), Arm("gram", 0.5), Arm("l2", 2.0)], dtype=torch.float64)
-    >>> arms.penalties(torch.ones(3, 4, 2, dtype=torch.float64))
-    tensor([0., 0., 2.], dtype=torch.float64)
     """
 
     def __init__(
@@ -126,16 +120,6 @@ class Arms:
 
         Where the penalty's gradient g is known in closed form, its sum is ⟨φ, g⟩ with g as a constant: the gradient of
         the sum is g, and its value means nothing. Other penalties stand for themselves.
-
-        Examples
-        --------
-        >>> features = torch.tensor([[[1.0, 2.0], [3.0, 6.0]]], requires_grad=True)
-        >>> penalties, sums = Arms([Arm("gram", 0.5)]).surrogates(features)
-        >>> penalties
-        tensor([8.])
-        >>> torch.autograd.grad(sums.sum(), features)[0]
-        tensor([[[-8., -4.],
-                 [ 8.,  4.]]])
         """
         penalties = sums = features.new_zeros(features.shape[0])
         for group in self.groups:

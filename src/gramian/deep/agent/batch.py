@@ -25,19 +25,6 @@ class Batch(NamedTuple):
         [P, B, ...] the state after those m steps.
     weights
         [P, B] importance weights w of prioritised replay: the TD loss is mean_n w_n ℓ_n; None where all are 1.
-
-    Examples
-    --------
-    >>> import torch
-    >>> batch = Batch(
-    ...     observations=torch.zeros(2, 32, 4, 84, 84, dtype=torch.uint8),
-    ...     actions=torch.zeros(2, 32, dtype=torch.int64),
-    ...     rewards=torch.zeros(2, 32),
-    ...     discounts=torch.full((2, 32), 0.99),
-    ...     next_observations=torch.zeros(2, 32, 4, 84, 84, dtype=torch.uint8),
-    ... )
-    >>> batch.rewards.shape
-    torch.Size([2, 32])
     """
 
     observations: Tensor
@@ -53,13 +40,5 @@ class Batch(NamedTuple):
         return tuple(field for field in self if field is not None)
 
     def map(self, function: Callable[[Tensor], Tensor]) -> "Batch":
-        """The batch of ``function(field)`` for each field that is there.
-
-        Examples
-        --------
-        >>> import torch
-        >>> batch = Batch(*(torch.zeros(3, 8) for _ in range(5)))
-        >>> batch.map(lambda field: field[:1]).rewards.shape
-        torch.Size([1, 8])
-        """
+        """The batch of ``function(field)`` for each field that is there."""
         return Batch._make(None if field is None else function(field) for field in self)

@@ -24,9 +24,8 @@ from torch import Tensor
 
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.heads import expected
-from gramian.deep.agent.layout import Layout
 from gramian.deep.agent.losses import Objective
-from gramian.deep.agent.state import State
+from gramian.deep.agent.state import Layout, State
 from gramian.penalties import gram_terms
 
 
@@ -46,19 +45,6 @@ def diagnose(objective: Objective, layout: Layout, state: State, batch: Batch) -
     -------
     dict
         Name → ``[P]``, on the device of the parameters, without graph.
-
-    Examples
-    --------
-    >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.agent.learner import Learner, LearnerConfig
-    >>> from gramian.deep.agent.networks import NetworkSpec
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
-    >>> learner = Learner(spec, LearnerConfig(), seeds=[0], arms=[Arm("gram", 0.1)])
-    >>> states = torch.randn(1, 32, 4)
-    >>> batch = Batch(states, torch.zeros(1, 32, dtype=torch.int64), torch.ones(1, 32), torch.zeros(1, 32), states)
-    >>> numbers = diagnose(learner.objective, learner.layout, learner.state, batch)
-    >>> numbers["grad_norm_head_penalty"]
-    tensor([0.])
     """
     counter = state.updates.unsqueeze(1)
     targets = objective.targets(layout.views(state.online), layout.views(state.target), batch, counter)

@@ -1,24 +1,21 @@
 """The learner: P runs of one agent, each with its own arm, learning rate and seed, updated together."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
 import torch
 from torch import Tensor
 
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm, Arms
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.diagnostics import diagnose
 from gramian.deep.agent.heads import TDLoss
-from gramian.deep.agent.layout import Layout
 from gramian.deep.agent.losses import Losses, Objective
 from gramian.deep.agent.model import Model, Pass
 from gramian.deep.agent.networks import NetworkSpec, init
 from gramian.deep.agent.optimiser import Adam
-from gramian.deep.agent.state import State
+from gramian.deep.agent.state import Layout, State
 from gramian.deep.agent.streams import Stream, torch_bits, torch_integers, torch_uniform
 
 
@@ -42,11 +39,6 @@ class LearnerConfig:
         Largest norm of a run's gradient, all its parameters together; None leaves it as it is.
     target_period_updates
         The target network becomes a copy of the online network after every so many updates.
-
-    Examples
-    --------
-    >>> LearnerConfig(learning_rate=(1e-4, 3e-4), double_q=True).loss
-    'huber'
     """
 
     learning_rate: float | tuple[float, ...] = 1e-4
@@ -57,22 +49,6 @@ class LearnerConfig:
     weight_decay: float = 0.0
     max_grad_norm: float | None = None
     target_period_updates: int = 2500
-
-    def __post_init__(self) -> None:
-        if self.loss not in get_args(TDLoss):
-            raise unknown("loss", self.loss, get_args(TDLoss))
-        rates = self.learning_rate if isinstance(self.learning_rate, tuple) else (self.learning_rate,)
-        for name, value in (*(("learning_rate", rate) for rate in rates), ("weight_decay", self.weight_decay)):
-            if not (math.isfinite(value) and value >= 0):
-                raise UserError(f"{name} is {value}; it must be a finite number, 0 or more")
-        if not (math.isfinite(self.adam_epsilon) and self.adam_epsilon > 0):
-            raise UserError(f"adam_epsilon is {self.adam_epsilon}; it must be a finite number, more than 0")
-        if not all(0 <= beta < 1 for beta in self.adam_betas):
-            raise UserError(f"adam_betas are {self.adam_betas}; both must be at least 0 and less than 1")
-        if self.max_grad_norm is not None and not self.max_grad_norm > 0:
-            raise UserError(f"max_grad_norm is {self.max_grad_norm}; it must be more than 0")
-        if self.target_period_updates < 1:
-            raise UserError(f"target_period_updates is {self.target_period_updates}; it must be at least 1")
 
 
 def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch: Batch) -> Losses:
@@ -88,17 +64,6 @@ def update(objective: Objective, adam: Adam, layout: Layout, state: State, batch
     -------
     Losses
         Of the weights before the update, without graph; for a diverged run of the weights that it keeps.
-
-    Examples
-    --------
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
-    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
-    >>> states, rewards = torch.randn(2, 32, 4), torch.ones(2, 32)
-    >>> rewards[1] = torch.inf
-    >>> batch = Batch(states, torch.zeros(2, 32, dtype=torch.int64), rewards, torch.zeros(2, 32), states)
-    >>> losses = update(learner.objective, learner.adam, learner.layout, learner.state, batch)
-    >>> learner.state.diverged_at
-    tensor([-1,  1])
     """
     counter = state.updates.unsqueeze(1)
     targets = objective.targets(layout.views(state.online), layout.views(state.target), batch, counter)
@@ -132,22 +97,6 @@ class Learner:
         One for each run.
     action_counts
         How many actions each run has, at most ``spec.actions``, the default.
-
-    Examples
-    --------
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
-    >>> learner = Learner(spec, LearnerConfig(), seeds=[0, 1], arms=[Arm("dqn"), Arm("gram", 0.1)])
-    >>> learner.act(torch.zeros(2, 1, 4), epsilon=0.1, agent_step=0).shape
-    torch.Size([2, 1])
-    >>> batch = Batch(
-    ...     observations=torch.randn(2, 32, 4),
-    ...     actions=torch.zeros(2, 32, dtype=torch.int64),
-    ...     rewards=torch.ones(2, 32),
-    ...     discounts=torch.full((2, 32), 0.99),
-    ...     next_observations=torch.randn(2, 32, 4),
-    ... )
-    >>> sorted(learner.update(batch).components)
-    ['penalty', 'td']
     """
 
     def __init__(
@@ -165,14 +114,6 @@ class Learner:
         rates = (
             config.learning_rate if isinstance(config.learning_rate, tuple) else (config.learning_rate,) * population
         )
-        for name, length in (("arms", len(arms)), ("learning rates", len(rates))):
-            if length != population:
-                raise UserError(f"{length} {name} for {population} seeds; give one for each run")
-        if not population:
-            raise UserError("a population of no runs; give at least one seed")
-        for seed in seeds:
-            if not 0 <= seed < 2**63:
-                raise UserError(f"seed {seed} is out of range; it must be 0 or more and less than 2^63")
         self.spec = spec
         self.config = config
         counts = torch.tensor([spec.actions] * population if action_counts is None else list(action_counts))
@@ -335,13 +276,7 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Tensor]) -> None:
-        """Take over a state that `state_dict` gave; learning goes on from there.
-
-        Raises
-        ------
-        UserError
-            If a tensor is missing, is one too many or has another shape or dtype; nothing is changed then.
-        """
+        """Take over a state that `state_dict` gave; one that does not fit is a `UserError` and changes nothing."""
         own = self._named_state()
         if odd := sorted(own.keys() ^ state.keys()):
             problem = "missing" if odd[0] in own else "not known here"

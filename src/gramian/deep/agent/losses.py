@@ -21,9 +21,9 @@ from gramian.deep.agent import heads
 from gramian.deep.agent.arms import Arms, Group
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.heads import TDLoss
-from gramian.deep.agent.layout import Layout
 from gramian.deep.agent.model import Model, Pass
 from gramian.deep.agent.networks import Parameters, body, forward, head
+from gramian.deep.agent.state import Layout
 
 Counter = int | Tensor
 """Updates done so far: what the random numbers of an update are a function of; an int, or int64 ``[P, 1]``."""
@@ -71,22 +71,6 @@ class Objective:
         Of a scalar head: ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
     double_q
         The online network chooses the action that the target network values.
-
-    Examples
-    --------
-    >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.agent.networks import NetworkSpec, init
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16)
-    >>> model = Model.of(spec, torch.tensor([0]))
-    >>> objective = Objective(model, Arms([Arm("gram", 0.1)]), td_loss="huber", double_q=False)
-    >>> states, rewards, terminal = torch.zeros(1, 8, 4), torch.full((1, 8), 2.0), torch.zeros(1, 8)
-    >>> batch = Batch(states, torch.zeros(1, 8, dtype=torch.int64), rewards, terminal, states)
-    >>> parameters = init(spec, seeds=[0])
-    >>> targets = objective.targets(parameters, parameters, batch)
-    >>> bool((targets == rewards).all())
-    True
-    >>> objective.evaluate(parameters, targets, batch).features.shape
-    torch.Size([1, 8, 16])
     """
 
     model: Model

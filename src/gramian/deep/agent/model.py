@@ -40,15 +40,6 @@ class Model:
         bool ``[P, 1, A]``, which actions each run has; None where all runs have all of them.
     numbers
         0, 1, 2, …, as many as a draw has numbers. A compiler that makes them itself takes 32 bits; a key needs 64.
-
-    Examples
-    --------
-    >>> from gramian.deep.agent.heads import Head
-    >>> from gramian.deep.agent.networks import init
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=16, head=Head("implicit", size=8))
-    >>> model = Model.of(spec, torch.tensor([7]))
-    >>> model.forward(init(spec, [7]), torch.zeros(1, 5, 4), Pass.LEARN, counter=0).outputs.shape
-    torch.Size([1, 5, 2, 8])
     """
 
     spec: NetworkSpec

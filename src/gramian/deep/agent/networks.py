@@ -37,7 +37,6 @@ from torch.nn import functional
 from gramian.core.errors import UserError, unknown
 from gramian.deep.agent import heads
 from gramian.deep.agent.heads import Head
-from gramian.deep.agent.layers import population_conv2d, population_linear
 from gramian.deep.agent.streams import Stream, bits
 
 Kind = Literal["nature", "dopamine", "minatar", "mlp"]
@@ -79,12 +78,6 @@ class NetworkSpec:
         Normalise the hidden layers.
     head
         What follows the features.
-
-    Examples
-    --------
-    >>> spec = NetworkSpec("nature", (4, 84, 84), actions=6, features_dim=512)
-    >>> spec.body_inputs, spec.body_outputs
-    (3136, 512)
     """
 
     kind: Kind
@@ -146,13 +139,7 @@ class NetworkSpec:
         return self.kind in ("nature", "dopamine")
 
     def margin(self, side: int, size: int, stride: int) -> tuple[int, int]:
-        """Zeros that a convolution puts before and after ``side`` pixels.
-
-        Examples
-        --------
-        >>> NetworkSpec("dopamine", (4, 84, 84), actions=6, features_dim=512).margin(21, size=4, stride=2)
-        (1, 2)
-        """
+        """Zeros that a convolution puts before and after ``side`` pixels."""
         if self.kind != "dopamine":
             return 0, 0
         lacking = max(0, (-(-side // stride) - 1) * stride + size - side)
@@ -179,13 +166,7 @@ class Output(NamedTuple):
 
 
 def parameter_shapes(spec: NetworkSpec) -> dict[str, tuple[int, ...]]:
-    """Shapes of one run's parameters by name, in a fixed order.
-
-    Examples
-    --------
-    >>> parameter_shapes(NetworkSpec("mlp", (4,), actions=2, features_dim=8))["head.weight"]
-    (2, 8)
-    """
+    """Shapes of one run's parameters by name, in a fixed order."""
     shapes: dict[str, tuple[int, ...]] = {}
     channels = spec.observation_shape[0]
     for number, (filters, size, _) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
@@ -227,13 +208,6 @@ def init(
         One for each run.
     action_counts
         How many actions each run has; ``spec.actions`` where it is not given.
-
-    Examples
-    --------
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=8)
-    >>> alone, second = init(spec, [7]), init(spec, [3, 7])
-    >>> bool(torch.equal(alone["head.weight"][0], second["head.weight"][1]))
-    True
     """
     counts = [spec.actions] * len(seeds) if action_counts is None else list(action_counts)
     if len(counts) != len(seeds) or not all(1 <= count <= spec.actions for count in counts):
@@ -318,26 +292,12 @@ def forward(
         of the observation.
     legal
         bool ``[P, 1, A]``, which actions each run has; by default all. A dueling head needs to know.
-
-    Examples
-    --------
-    >>> spec = NetworkSpec("minatar", (4, 10, 10), actions=6, features_dim=128)
-    >>> output = forward(spec, init(spec, [0, 1]), torch.zeros(2, 32, 4, 10, 10, dtype=torch.uint8))
-    >>> output.values.shape, output.features.shape
-    (torch.Size([2, 32, 6]), torch.Size([2, 32, 128]))
     """
     return head(spec, parameters, body(spec, parameters, observations), taus, legal)
 
 
 def body(spec: NetworkSpec, parameters: Parameters, observations: Tensor) -> Tensor:
-    """The features φ ``[P, B, d]`` of observations ``[P, B, *observation_shape]``.
-
-    Examples
-    --------
-    >>> spec = NetworkSpec("mlp", (4,), actions=2, features_dim=8)
-    >>> body(spec, init(spec, [0]), torch.zeros(1, 3, 4)).shape
-    torch.Size([1, 3, 8])
-    """
+    """The features φ ``[P, B, d]`` of observations ``[P, B, *observation_shape]``."""
     dtype = next(iter(parameters.values())).dtype
     x = observations.to(dtype, copy=True).div_(_PIXELS) if spec.sees_pictures else observations.to(dtype)
     for number, (_, size, stride) in enumerate(_CONVOLUTIONS[spec.kind], start=1):
@@ -401,3 +361,42 @@ def _hidden(spec: NetworkSpec, parameters: Parameters, name: str, x: Tensor) -> 
 
 def _dense(parameters: Parameters, name: str, x: Tensor) -> Tensor:
     return population_linear(x, parameters[f"{name}.weight"], parameters[f"{name}.bias"])
+
+
+def population_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """xWᵀ + b of each run: ``[P, B, I]``, ``[P, O, I]``, ``[P, O]`` → ``[P, B, O]``."""
+    # (W xᵀ)ᵀ rather than xWᵀ: the gradient of W then comes out in the layout of W and need not be copied into it.
+    # A sum rather than baddbmm, which copies the bias to the size of the product first: a compiler adds it on the way.
+    return (torch.bmm(weight, inputs.mT) + bias.unsqueeze(2)).mT
+
+
+def population_conv2d(inputs: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
+    """Convolution of each run's images with its own filters, without padding.
+
+    It is one batched matrix product. A single run on a CPU takes torch's own convolution, channels last: with it an
+    update of Atari's network takes 0.4 of the time.
+
+    Parameters
+    ----------
+    inputs
+        ``[P, B, C, H, W]``.
+    weight, bias
+        ``[P, O, C, k, k]`` and ``[P, O]``.
+    stride
+        In both directions.
+
+    Returns
+    -------
+    Tensor
+        ``[P, B, O, H', W']``.
+    """
+    population, batch = inputs.shape[:2]
+    size = weight.shape[-1]
+    if population == 1 and inputs.device.type == "cpu":
+        images, filters = (x[0].contiguous(memory_format=torch.channels_last) for x in (inputs, weight))
+        return functional.conv2d(images, filters, bias[0], stride).unsqueeze(0)
+    patches = inputs.unfold(3, size, stride).unfold(4, size, stride)  # [P, B, C, H', W', k, k]
+    height, width = patches.shape[3:5]
+    rows = patches.permute(0, 1, 3, 4, 2, 5, 6).reshape(population, batch * height * width, -1)
+    outputs = population_linear(rows, weight.flatten(2), bias)
+    return outputs.view(population, batch, height, width, -1).permute(0, 1, 4, 2, 3)

@@ -26,15 +26,6 @@ class Adam:
         β₁ and β₂, ε, wd.
     max_grad_norm
         A run's gradient g is first scaled to at most this norm, as by ``torch.nn.utils.clip_grad_norm_``.
-
-    Examples
-    --------
-    >>> adam = Adam(torch.tensor([0.1], dtype=torch.float64), (0.9, 0.999), epsilon=1e-8)
-    >>> theta, mean, square = torch.ones(1, 1), torch.zeros(1, 1), torch.zeros(1, 1)
-    >>> first, norms, active = torch.tensor([1]), torch.ones(1), torch.tensor([True])
-    >>> adam.step(theta, torch.ones(1, 1), mean, square, number=first, norms=norms, active=active)
-    >>> theta
-    tensor([[0.9000]])
     """
 
     learning_rates: Tensor

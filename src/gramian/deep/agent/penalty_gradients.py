@@ -44,15 +44,7 @@ def decor(features: Tensor, *, centered: bool) -> PenaltyGradient:
 
 
 def gram(features: Tensor, *, centered: bool) -> PenaltyGradient:
-    """`gramian.penalties.gram_penalty`.
-
-    Examples
-    --------
-    >>> import torch
-    >>> gram(torch.tensor([[1.0, 2.0], [3.0, 6.0]]), centered=True)
-    PenaltyGradient(value=tensor(8.), gradient=tensor([[-8., -4.],
-            [ 8.,  4.]]))
-    """
+    """`gramian.penalties.gram_penalty`."""
     x = prepared(features, centered)
     n = x.shape[-2]
     products, variance = x @ x.mT, x.square().mean(-2, keepdim=True)

@@ -51,25 +51,12 @@ def bits(seed: Words, stream: Stream, *counters: Words) -> NDArray[np.uint64]:
     ----------
     seed, stream, counters
         The words of the key, each in ``[-2^63, 2^64)`` (taken modulo 2^64); arrays broadcast against one another.
-
-    Examples
-    --------
-    >>> bits(7, Stream.EPISODE, 0, np.arange(2)).shape
-    (2,)
-    >>> int(bits(7, Stream.EPISODE, 0, 1)) == int(bits(7, Stream.EPISODE, 0, np.arange(2))[1])
-    True
     """
     return further(np.zeros((), np.uint64), seed, int(stream), *counters)
 
 
 def further(state: NDArray[np.uint64], *words: Words) -> NDArray[np.uint64]:
-    """:func:`bits` of a key whose first words gave ``state``: what is common to many keys is computed once.
-
-    Examples
-    --------
-    >>> int(further(bits(7, Stream.EPISODE), 0, 1)) == int(bits(7, Stream.EPISODE, 0, 1))
-    True
-    """
+    """:func:`bits` of a key whose first words gave ``state``: what is common to many keys is computed once."""
     with np.errstate(over="ignore"):  # wrapping around is the point
         for word in words:
             state = _mix(state + np.uint64(_GAMMA) * (_as_uint64(word) + np.uint64(1)))
@@ -77,24 +64,12 @@ def further(state: NDArray[np.uint64], *words: Words) -> NDArray[np.uint64]:
 
 
 def uniform(random_bits: NDArray[np.uint64]) -> NDArray[np.float64]:
-    """Numbers in [0, 1), multiples of 2^-53, from the top 53 bits.
-
-    Examples
-    --------
-    >>> float(uniform(np.array(2**63, np.uint64)))
-    0.5
-    """
+    """Numbers in [0, 1), multiples of 2^-53, from the top 53 bits."""
     return np.asarray((random_bits >> np.uint64(11)) * 2.0**-53)
 
 
 def integers(random_bits: NDArray[np.uint64], high: Words) -> NDArray[np.int64]:
-    """Integers in ``[0, high)``: the top 63 bits modulo ``high``, uniform up to ``high``/2^63.
-
-    Examples
-    --------
-    >>> int(integers(np.array(2 * 17, np.uint64), 5))
-    2
-    """
+    """Integers in ``[0, high)``: the top 63 bits modulo ``high``, uniform up to ``high``/2^63."""
     return np.asarray((random_bits >> np.uint64(1)).astype(np.int64) % np.asarray(high, np.int64))
 
 
@@ -105,14 +80,6 @@ def torch_bits(seed: Tensor, stream: Stream, *counters: int | Tensor) -> Tensor:
     ----------
     seed
         int64, for instance ``[P, 1]``; counters that are tensors are int64 and broadcast against it.
-
-    Examples
-    --------
-    >>> seeds = torch.tensor([[7], [8]])
-    >>> torch_bits(seeds, Stream.REPLAY, 5, torch.arange(3)).shape
-    torch.Size([2, 3])
-    >>> int(torch_bits(seeds, Stream.REPLAY, 5)[0]) % 2**64 == int(bits(7, Stream.REPLAY, 5))
-    True
     """
     state = torch.zeros((), dtype=torch.int64, device=seed.device)
     for word in (seed, int(stream), *counters):
@@ -126,36 +93,18 @@ def torch_bits(seed: Tensor, stream: Stream, *counters: int | Tensor) -> Tensor:
 
 
 def torch_uniform(random_bits: Tensor, dtype: torch.dtype = torch.float64) -> Tensor:
-    """Numbers in [0, 1) from the top 53 bits (float64, the same numbers as :func:`uniform`) or 24 bits (float32).
-
-    Examples
-    --------
-    >>> float(torch_uniform(torch.tensor(-(2**63)), torch.float32))
-    0.5
-    """
+    """Numbers in [0, 1) from the top 53 bits (float64, the same numbers as :func:`uniform`) or 24 bits (float32)."""
     digits = {torch.float64: 53, torch.float32: 24}[dtype]
     return _shift(random_bits, 64 - digits).to(dtype) * 2.0**-digits
 
 
 def torch_normal(random_bits: Tensor) -> Tensor:
-    """Standard normal numbers in float64: √2 · erf⁻¹(2u - 1) of a uniform u inside (0, 1).
-
-    Examples
-    --------
-    >>> float(torch_normal(torch.tensor(-(2**63))))  # u = ½ + 2^-54
-    1.39...e-16
-    """
+    """Standard normal numbers in float64: √2 · erf⁻¹(2u - 1) of a uniform u inside (0, 1)."""
     return torch.erfinv(2 * torch_uniform(random_bits) - (1 - 2.0**-53)) * 2**0.5
 
 
 def torch_integers(random_bits: Tensor, high: int | Tensor) -> Tensor:
-    """Integers in ``[0, high)``, the same as those of :func:`integers`.
-
-    Examples
-    --------
-    >>> int(torch_integers(torch.tensor(2 * 17), 5))
-    2
-    """
+    """Integers in ``[0, high)``, the same as those of :func:`integers`."""
     return _shift(random_bits, 1) % high
 
 

@@ -56,24 +56,6 @@ def make_engine(
         How work reaches a GPU, see `gramian.deep.engines.graphs`.
     parts
         The runs that act together, as `Environments.parts` has them; by default all of them.
-
-    Raises
-    ------
-    UserError
-        If a learner on the CPU is to have its replay elsewhere, or the device cannot execute so.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.agent.learner import LearnerConfig
-    >>> from gramian.deep.agent.networks import NetworkSpec
-    >>> learner = Learner(NetworkSpec("mlp", (4,), 2, 16), LearnerConfig(), seeds=[0], arms=[Arm("gram", 0.1)])
-    >>> engine = make_engine(learner, ObservationSpec((4,), np.float32, 1), 1, capacity=100, batch_size=32)
-    >>> engine.begin(np.zeros((1, 1, 4), np.float32), np.ones((1, 1), bool))
-    >>> engine.act(epsilon=0.1, agent_step=0)
-    >>> engine.chosen().shape
-    (1, 1)
     """
     device = learner.seeds.device
     place = device if replay_device is None else torch.device(replay_device)

@@ -68,14 +68,7 @@ class Transition:
 
 
 def joined(transitions: Sequence[Transition]) -> Outcome:
-    """The fields of all parts together, in their order, without the final frames.
-
-    Examples
-    --------
-    >>> parts = [Transition(ObservationSpec((4,), np.float32, 1), (runs, 2)) for runs in (3, 1)]
-    >>> joined(parts).frames.shape
-    torch.Size([4, 2, 4])
-    """
+    """The fields of all parts together, in their order, without the final frames."""
     if len(transitions) == 1:
         return transitions[0].fields
     return Outcome(*map(torch.cat, zip(*(part.fields for part in transitions), strict=True)))

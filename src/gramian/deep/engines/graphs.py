@@ -24,18 +24,7 @@ WARM_UP = 3
 
 
 def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> Execution:
-    """How to execute on ``device``; ``auto`` is ``compiled`` on CUDA and ``eager`` on the CPU.
-
-    Raises
-    ------
-    UserError
-        If there is no such way, or not on this device.
-
-    Examples
-    --------
-    >>> pick_execution("auto", torch.device("cpu"))
-    'eager'
-    """
+    """How to execute on ``device``; ``auto`` is ``compiled`` on CUDA and ``eager`` on the CPU."""
     choices = get_args(Execution) if device.type == "cuda" else ("eager",)
     if name == "auto":
         return "compiled" if device.type == "cuda" else "eager"
@@ -45,13 +34,7 @@ def pick_execution(name: Execution | Literal["auto"], device: torch.device) -> E
 
 
 def compiler_options(*, tuned: bool) -> dict[str, str | int | bool | Callable[..., object]]:
-    """Options of inductor for an update: compiled in this process; block sizes are tried where it is to be ``tuned``.
-
-    Examples
-    --------
-    >>> compiler_options(tuned=True)
-    {'compile_threads': 1}
-    """
+    """Options of inductor: compiled in this process; block sizes are tried where it is to be ``tuned``."""
     # With more threads inductor waits for a pool of processes, and that without a limit.
     return {"compile_threads": 1} if tuned else {"compile_threads": 1, "triton.autotune_pointwise": False}
 

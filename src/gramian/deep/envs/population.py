@@ -76,15 +76,6 @@ class Environments:
 
     ``threads`` processes play the Atari games of a part (0: one a core), or this process in `recv` if ``here``. All
     spin for ``spin_s`` seconds before they sleep.
-
-    Examples
-    --------
-    >>> from gramian.core.games import find_game
-    >>> environments = Environments([find_game("cartpole")] * 3, seeds=[0, 1, 2], envs_per_run=2)
-    >>> environments.reset().frames.shape
-    (3, 2, 4)
-    >>> environments.step(np.zeros((3, 2), np.int64)).rewards.tolist()
-    [[1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     """
 
     def __init__(

@@ -69,14 +69,7 @@ def _layout(capacity: int, environments: int, stack: int) -> _Layout:
 def bytes_needed(
     spec: ObservationSpec, population: int, envs_per_run: int, capacity: int, *, prioritized: bool = False
 ) -> int:
-    """Bytes that a :class:`Replay` of these sizes allocates.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bytes_needed(ObservationSpec((84, 84), np.uint8, 4), 1, 1, 1_000_000) / 1e9 < 7.2
-    True
-    """
+    """Bytes that a :class:`Replay` of these sizes allocates."""
     layout = _layout(capacity, envs_per_run, spec.stack)
     count = population * envs_per_run
     slots = count * layout.slots
@@ -101,17 +94,6 @@ class Replay:
         Of the priorities that transitions are drawn by; uniformly without.
     pinned
         Losses are copied from a GPU into page-locked memory.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> replay = Replay(ObservationSpec((1,), np.float32, 1), population=1, envs_per_run=1, capacity=10)
-    >>> no = torch.tensor([[False]])
-    >>> replay.begin(torch.tensor([[[0.5]]]))
-    >>> replay.add(Outcome(torch.tensor([[1]]), torch.tensor([[2.0]]), no, no, no, torch.tensor([[[0.75]]])))
-    >>> batch = replay.sample(torch.tensor([7]), counter=0, batch_size=1)
-    >>> [x.item() for x in batch.tensors]
-    [0.5, 1, 2.0, 0.9900000095367432, 0.75]
     """
 
     def __init__(
@@ -127,12 +109,6 @@ class Replay:
         pinned: bool = False,
         device: str | torch.device = "cpu",
     ):
-        if n_step < 1:
-            raise UserError(f"n_step = {n_step} is too small; give 1 or more")
-        if capacity < n_step * envs_per_run:
-            raise UserError(
-                f"capacity = {capacity} is too small; give {n_step * envs_per_run} or more, n_step for each environment"
-            )
         self.spec = spec
         self.shape = (population, envs_per_run)
         self.n_step = n_step

@@ -115,13 +115,7 @@ def summary(returns: Sequence[float]) -> str:
 
 
 def make_player(run: Run, options: EnvironmentOptions | None, count: int, flavour: Flavour | None = None) -> Games:
-    """``count`` copies of a run's game, in another flavour where one is named.
-
-    Raises
-    ------
-    UserError
-        If ``options`` change what the run sees or what it can do.
-    """
+    """``count`` copies of a run's game, in another flavour where one is named."""
     game = run.spec.game
     games = make_games(game, count, options or run.config.settings.environment, min(count, cores()), flavour=flavour)
     for what, given, own in (

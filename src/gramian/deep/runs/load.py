@@ -158,13 +158,7 @@ def load_run(path: Path | str, device: str = "cpu") -> Run:
 
 
 def read_run(folder: Path) -> Config:
-    """What the run in ``folder`` was trained with, from its ``config.toml``.
-
-    Raises
-    ------
-    UserError
-        If it is not the folder of a run, or if the file is damaged.
-    """
+    """What the run in ``folder`` was trained with, from its ``config.toml``."""
     path = folder / CONFIG
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))

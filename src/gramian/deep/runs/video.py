@@ -28,13 +28,7 @@ CHANNEL_COLOURS = np.frombuffer(
 
 
 def check_video(path: Path) -> None:
-    """Make sure that a video can be written to ``path``.
-
-    Raises
-    ------
-    UserError
-        If its suffix is neither ``.gif`` nor ``.mp4``, if it is a folder, or if what writes it is not installed.
-    """
+    """Make sure that a video can be written to ``path``."""
     suffix = path.suffix.lower()
     if suffix not in _WRITERS:
         raise unknown("kind of video", path.suffix or path.name, _WRITERS)

@@ -61,25 +61,12 @@ _LARGEST_RETURN: dict[Kind, float] = {"atari": 10.0, "minatar": 100.0, "cartpole
 
 
 def agent_parts(agent: str) -> dict[str, Any]:
-    """The settings that naming an agent sets.
-
-    Examples
-    --------
-    >>> parts = agent_parts("rainbow")
-    >>> parts["agent"], parts["n_step"], parts["prioritized"], parts["dueling"]
-    ('rainbow', 3, True, False)
-    """
+    """The settings that naming an agent sets."""
     return {"agent": agent, **PLAIN, **_parts(agent)[1]}
 
 
 def check_agent(settings: Mapping[str, Any]) -> None:
-    """Refuse settings that cannot be, or that the agent's head does not have.
-
-    Raises
-    ------
-    UserError
-        If there are any.
-    """
+    """Refuse settings that cannot be, or that the agent's head does not have."""
     agent = settings["agent"]
     kind = _parts(agent)[0]
     for head, (names, what) in _OWN.items():
@@ -94,15 +81,7 @@ def check_agent(settings: Mapping[str, Any]) -> None:
 
 
 def head_of(settings: Mapping[str, Any], game: Kind) -> Head:
-    """The head of an agent that plays a kind of game.
-
-    Examples
-    --------
-    >>> head_of(agent_parts("c51"), "atari")
-    Head(kind='categorical', size=51, support=(-10.0, 10.0), target_size=64, acting_size=32, dueling=False, noisy=False)
-    >>> head_of(agent_parts("dqn"), "atari") == Head()
-    True
-    """
+    """The head of an agent that plays a kind of game."""
     kind = _parts(settings["agent"])[0]
     shape: dict[str, Any] = {"dueling": settings["dueling"], "noisy": settings["noisy"]}
     if kind == "categorical":

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self
 import tyro
 
 from gramian.core.arms import PLAIN, Arm, parse_arm
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError, require, require_least, unknown
 from gramian.core.games import Game, Kind, find_game
 from gramian.core.typed import from_table
 from gramian.deep.agent.heads import TDLoss
@@ -146,13 +146,11 @@ class Settings:
     """Settings of the emulators."""
 
     def __post_init__(self) -> None:
-        for name in _POSITIVE:
-            _require(getattr(self, name) >= 1, name, getattr(self, name), "at least 1")
+        require_least(self, 1, *_POSITIVE)
+        require_least(self, 0, "features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps")
         check_agent(vars(self))
-        for name in ("features_dim", "epsilon_decay_agent_steps", "representation_period_agent_steps"):
-            _require(getattr(self, name) >= 0, name, getattr(self, name), "0 or more")
         for name in ("epsilon_initial", "epsilon_final", "gamma"):
-            _require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
+            require(0 <= getattr(self, name) <= 1, name, getattr(self, name), "between 0 and 1")
         for name in ("kappa", "learning_rate", "adam_epsilon", "weight_decay", "max_grad_norm", *PRIORITIES):
             _require_finite(name, getattr(self, name))
         least, period = self.n_step * self.envs_per_run, self.update_period_agent_steps
@@ -170,7 +168,7 @@ class Settings:
             ),
             ("replay_capacity", self.replay_capacity > least, f"more than {least}, n_step for each environment"),
         ):
-            _require(holds, name, getattr(self, name), right)
+            require(holds, name, getattr(self, name), right)
 
 
 @dataclass(frozen=True)
@@ -194,7 +192,7 @@ class RunSpec:
     """That of the settings; `Config` fills it in."""
 
     def __post_init__(self) -> None:
-        _require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
+        require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
         if self.learning_rate is not None:
             _require_finite("learning_rate", self.learning_rate)
 
@@ -247,7 +245,7 @@ class Config:
         if len(kinds) > 1:
             raise UserError(f"games of kinds {', '.join(sorted(kinds))} cannot share a population; train them apart")
         smallest = max(run.arm.minimum_batch_size for run in self.runs)
-        _require(self.settings.batch_size >= smallest, "batch_size", self.settings.batch_size, f"at least {smallest}")
+        require(self.settings.batch_size >= smallest, "batch_size", self.settings.batch_size, f"at least {smallest}")
 
     @cached_property
     def frames_per_agent_step(self) -> int:
@@ -305,13 +303,7 @@ def load_preset(name: str) -> Settings:
 
 
 def check_preset(name: str, kind: Kind) -> None:
-    """Refuse a preset that was made for other games: one that sets the emulators of other kinds and not of this one.
-
-    Raises
-    ------
-    UserError
-        If it was, or where `load_preset` raises one.
-    """
+    """Refuse a preset that was made for other games: one that sets the emulators of other kinds and not of this one."""
     load_preset(name)  # complains first of a table that no emulator has
     kinds = _preset_kinds(name)
     if kinds and kind not in kinds:
@@ -369,9 +361,4 @@ def to_mapping(config: Config, run: RunSpec) -> dict[str, Any]:
 
 
 def _require_finite(name: str, value: float) -> None:
-    _require(math.isfinite(value) and value >= 0, name, value, "a finite number, 0 or more")
-
-
-def _require(holds: bool, name: str, value: object, right: str) -> None:
-    if not holds:
-        raise UserError(f"{name} is {value}; it must be {right}")
+    require(math.isfinite(value) and value >= 0, name, value, "a finite number, 0 or more")

@@ -34,11 +34,5 @@ def updates_at(settings: Settings, agent_steps: int) -> int:
 
 
 def crossed(period: int, before: int, now: int) -> bool:
-    """Whether a multiple of ``period`` lies in (before, now].
-
-    Examples
-    --------
-    >>> [crossed(10, before, before + 4) for before in (0, 4, 8, 12)]
-    [False, False, True, False]
-    """
+    """Whether a multiple of ``period`` lies in (before, now]."""
     return now // period > before // period

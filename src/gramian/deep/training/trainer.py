@@ -103,19 +103,7 @@ def _beside_gpu(config: Config, device: torch.device | str) -> bool:
 
 
 class Trainer:
-    """A population in the middle of its training, in `make_environments`' environments, which the trainer closes.
-
-    Examples
-    --------
-    >>> from gramian.deep.agent.arms import Arm
-    >>> from gramian.deep.training.config import load_preset, population
-    >>> config = Config("cartpole", load_preset("cartpole"), population(["cartpole"], [Arm("dqn")], [0, 1]))
-    >>> trainer = Trainer(config, make_environments(config))
-    >>> for _ in range(100):
-    ...     episodes = trainer.step()
-    >>> trainer.agent_steps
-    100
-    """
+    """A population in the middle of its training, in `make_environments`' environments, which the trainer closes."""
 
     def __init__(
         self,
