@@ -77,13 +77,14 @@ def test_an_agent_of_distributions_learns_minatar_breakout(agent, tmp_path):
     settings = load_preset(f"minatar-{agent}")
     settings = replace(
         settings,
-        frames=30_000,
+        frames=20_000,
         prefill_agent_steps=1_000,
-        epsilon_decay_agent_steps=15_000,
+        epsilon_decay_agent_steps=10_000,
         target_period_agent_steps=500,
         representation_period_agent_steps=0,
         **({"quantiles": 32} if agent == "qr" else {}),
     )
     runs = population(["minatar/breakout"], [Arm("none")], [0])
     (games,) = returns(train(Config("minatar", settings, runs), tmp_path / "breakout")).values()
-    assert mean(games[-100:]) > 1.5
+    # A random player gets 0.5.
+    assert mean(games[-100:]) > 1.2, mean(games[-100:])

@@ -51,6 +51,21 @@ def test_the_command_lines_agent_sets_the_defaults_of_the_other_options():
         TrainOptions.defaults(["--game", "seaquest", "--agent", "rainbw"])
 
 
+ALONE = {
+    "dqn": {"double_q": True, "dueling": True, "noisy": True, "n_step": 5, "prioritized": True},
+    "c51": {"atoms": 21, "v_max": 5.0, "importance_exponent": 1.0},
+    "qr": {"quantiles": 32, "priority_exponent": 0.7},
+    "iqn": {"tau_samples": 8, "target_tau_samples": 8, "acting_tau_samples": 8},
+}
+
+
+@pytest.mark.parametrize(("agent", "option"), [(agent, option) for agent in ALONE for option in ALONE[agent]])
+def test_every_option_of_an_agent_can_be_set_alone(agent, option):
+    plain = settings_from({"agent": agent}, "a file")
+    alone = settings_from({"agent": agent, option: ALONE[agent][option]}, "a file")
+    assert alone == replace(plain, **{option: ALONE[agent][option]}) != plain
+
+
 @pytest.mark.parametrize(
     ("preset", "expected"),
     [

@@ -111,7 +111,7 @@ def test_schedules_at_their_ends(name):
         ),
         ({"replay_capacity": 1}, "replay_capacity is 1; it must be more than 1"),
         ({"priority_exponent": -0.5}, "priority_exponent is -0.5; it must be a finite number, 0 or more"),
-        ({"adam_epsilon": 0.0}, "adam_epsilon is 0.0; it must be more than 0"),
+        ({"adam_epsilon": 0.0}, "adam_epsilon is 0; it must be more than 0"),
     ],
 )
 def test_bad_values_are_named_with_what_would_be_right(values, complaint):

@@ -18,8 +18,8 @@ from tests.deep.sessions import small
         (["--arm", "gram"], "--game is missing"),
         (["--game", "pong", "--arm", "gram", "--learning-rat", "1"], "did you mean --learning-rate?"),
         (["--game", "pong", "--arm", "gram", "--batch-size", "many"], "expected --batch-size INT"),
-        (["--game", "pong", "--arm", "gram", "--gamma", "2"], "gamma is 2.0; it must be between 0 and 1"),
-        (["--game", "cartpole", "--arm", "gram", "--adam-epsilon", "0"], "adam_epsilon is 0.0"),
+        (["--game", "pong", "--arm", "gram", "--gamma", "2"], "gamma is 2; it must be between 0 and 1"),
+        (["--game", "cartpole", "--arm", "gram", "--adam-epsilon", "0"], "adam_epsilon is 0;"),
         (["--game", "cartpole", "--arm", "gram", "--torch-threads", "0"], "--torch-threads 0 is too small; give 1"),
         (
             ["--game", "cartpole", "--arm", "gram", "--torch-threads", "100000"],
