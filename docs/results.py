@@ -584,7 +584,7 @@ FULL: dict[str, tuple[str, list[Section]]] = {
         "MinAtar: all tables",
         [
             (
-                "Choice of κ",
+                "Choice of the coefficient",
                 "Two folds: κ for Asterix, Freeway and Seaquest from Breakout and SpaceInvaders, and vice versa.",
                 partial(chosen, "minatar"),
             ),

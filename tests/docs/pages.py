@@ -7,7 +7,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NOTES = sorted((ROOT / "results").rglob("*.md"))
 """Beside the tables; their commands name no folder of the reader's."""
-PROGRAMS = ("gramian", "make", "python", "pip", "ray", "mkdocs", "pytest")
+PROGRAMS = ("gramian", "make", "python", "pip", "ray", "zensical", "pytest")
 
 
 def name(page):
