@@ -29,7 +29,7 @@ $(VENV)/lab.stamp: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/dev.stamp: $(VENV)/lab.stamp
 	@echo "Installing the extras for development into $(VENV) ..."
-	$(INSTALL) --editable '.[lab,ray,sb3,tensorboard,docs,dev]'
+	$(INSTALL) --editable '.[lab,ray,sb3,tensorboard,wandb,trackio,jax,docs,dev]'
 	@touch $@
 
 demo: $(VENV)/lab.stamp

@@ -33,6 +33,9 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "ray": ("ray",),
     "sb3": ("stable_baselines3",),
     "tensorboard": ("tensorboard",),
+    "wandb": ("wandb",),
+    "trackio": ("trackio",),
+    "jax": ("jax",),
 }  # fmt: skip
 """The modules that each extra brings."""
 LEAST_DISK_BYTES = 2 * 10**9

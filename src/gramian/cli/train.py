@@ -15,6 +15,7 @@ from gramian.core.cores import cores
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.games import find_game
 from gramian.deep.engines import Execution
+from gramian.deep.training.boards import BoardName
 from gramian.deep.training.config import Config, Settings, load_preset, population, settings_from
 from gramian.deep.training.logs import read_status
 from gramian.deep.training.provenance import torch_threads
@@ -23,7 +24,9 @@ from gramian.deep.training.session import read_population, resume, train
 PRESET_FOR = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
 """The preset for each kind of game where none is named."""
 
-WITH_RESUME = ("--resume", "--device", "--replay-device", "--tensorboard", "--execution", "--torch-threads", "--help")
+WITH_RESUME = (
+    "--resume", "--device", "--replay-device", "--log", "--tensorboard", "--execution", "--torch-threads", "--help",
+)  # fmt: skip
 """Options that have a meaning for a population that was begun."""
 
 
@@ -52,8 +55,10 @@ class TrainOptions:
     """Where the replay lies: cpu, cuda, or auto for the learner's device if it fits there."""
     checkpoint_replay: bool = True
     """Save the replay with the checkpoints, so that a resumed run is the one that was never interrupted."""
+    log: tuple[BoardName, ...] = ()
+    """Where live curves go too, offline and without an account: tensorboard, wandb, trackio (extras of these names)."""
     tensorboard: bool = False
-    """Write TensorBoard's files too (extra 'tensorboard')."""
+    """The same as --log tensorboard."""
     execution: Execution | Literal["auto"] = "auto"
     """How the work reaches a GPU: eager, graphed (as CUDA graphs) or compiled (and graphed); auto is compiled."""
     torch_threads: int = 1
@@ -87,6 +92,7 @@ def train_command(options: TrainOptions) -> int:
     places = {
         "device": options.device,
         "replay_device": options.replay_device,
+        "log": options.log,
         "tensorboard": options.tensorboard,
         "execution": options.execution,
     }

@@ -394,8 +394,3 @@ def test_devices_are_checked():
         assert pick_device("auto") == torch.device("cpu")
         with pytest.raises(UserError, match="sees no CUDA"):
             pick_device("cuda")
-
-
-def test_tensorboard_gets_the_curves(tmp_path):
-    train(small(frames=400, seeds=[0]), tmp_path / "run", tensorboard=True)
-    assert len(list(tmp_path.glob("run/*/tensorboard/events*"))) == 2

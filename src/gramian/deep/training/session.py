@@ -17,6 +17,7 @@ import torch
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import durable_folder, locked, output_folder, replace_text
 from gramian.deep.engines import Execution, pick_execution
+from gramian.deep.training.boards import Board, check_boards, open_boards
 from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints, seal, sealed
 from gramian.deep.training.config import Config, RunSpec, settings_from
 from gramian.deep.training.display import Display
@@ -25,7 +26,6 @@ from gramian.deep.training.logs import COLUMNS, RunLog, State, write_config, wri
 from gramian.deep.training.memory import pick_device, plan_memory
 from gramian.deep.training.provenance import add_provenance, provenance
 from gramian.deep.training.schedules import crossed
-from gramian.deep.training.tensorboard import TensorBoard
 from gramian.deep.training.trainer import Episode, Trainer, make_environments, network_spec
 
 FORMAT = 1
@@ -45,6 +45,7 @@ def train(
     replay_device: str = "auto",
     checkpoint_replay: bool = True,
     tensorboard: bool = False,
+    log: Sequence[str] = (),
     threads: int = 0,
     dtype: torch.dtype = torch.float32,
     execution: Execution | Literal["auto"] = "auto",
@@ -63,6 +64,8 @@ def train(
     checkpoint_replay
         Save the replay with the checkpoints. Without it a resume begins with an empty replay, so that the run is no
         longer the one that was never interrupted.
+    log
+        Where live curves go too: names of `gramian.deep.training.boards.BOARDS`; ``tensorboard`` adds that one.
     threads
         Processes that play Atari; 0 takes one for each core.
     execution
@@ -87,8 +90,9 @@ def train(
     """
     folder = Path(out)
     _refuse_population(folder)
+    boards = (*log, *(["tensorboard"] if tensorboard else []))
     session = _Session(
-        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command, alive
+        config, folder, device, replay_device, checkpoint_replay, boards, threads, dtype, execution, command, alive
     )
     output_folder(folder)
     with locked(folder / LOCK):
@@ -112,6 +116,7 @@ def resume(
     device: str = "auto",
     replay_device: str = "auto",
     tensorboard: bool = False,
+    log: Sequence[str] = (),
     threads: int = 0,
     execution: Execution | Literal["auto"] = "auto",
     command: Sequence[str] | None = None,
@@ -120,8 +125,9 @@ def resume(
     """Go on with the population in folder ``out`` from its newest whole checkpoint, or from its beginning."""
     folder = Path(out)
     config, checkpoint_replay, dtype = read_population(folder, warn=_say)
+    boards = (*log, *(["tensorboard"] if tensorboard else []))
     session = _Session(
-        config, folder, device, replay_device, checkpoint_replay, tensorboard, threads, dtype, execution, command, alive
+        config, folder, device, replay_device, checkpoint_replay, boards, threads, dtype, execution, command, alive
     )
     with locked(folder / LOCK):
         session.run(session.checkpoints.load(report=_say))
@@ -169,7 +175,7 @@ class _Session:
         device: str,
         replay_device: str,
         checkpoint_replay: bool,
-        tensorboard: bool,
+        boards: Sequence[str],
         threads: int,
         dtype: torch.dtype,
         execution: Execution | Literal["auto"],
@@ -178,9 +184,10 @@ class _Session:
     ) -> None:
         self.config, self.folder, self.command, self.alive = config, folder, command, alive
         self.folders = [folder / run.name for run in config.runs]
+        check_boards(boards)
         self.device = pick_device(device)
         pick_execution(execution, self.device)
-        self.checkpoint_replay, self.tensorboard = checkpoint_replay, tensorboard
+        self.checkpoint_replay, self.board_names = checkpoint_replay, boards
         self.checkpoints = Checkpoints(folder, [run.name for run in config.runs], alive)
         self.environments = make_environments(config, threads, self.device)
         observation = self.environments.observation
@@ -188,8 +195,6 @@ class _Session:
         advice = "lower --replay-capacity or train fewer runs at once"
         place, bill = plan_memory(config, observation, network, self.device, replay_device, advice, dtype)
         print("\n".join(bill), file=sys.stderr)
-        if tensorboard:
-            TensorBoard.check_installed()
         self.trainer = Trainer(
             config,
             self.environments,
@@ -203,7 +208,7 @@ class _Session:
         self.diverged: dict[int, int] = {}
         """The update at which each run that diverged was not finite."""
         self.logs: list[RunLog] = []
-        self.board: TensorBoard | None = None
+        self.boards: list[Board] = []
 
     def run(self, checkpoint: Checkpoint | None) -> None:
         """Train to the end, to an interruption or to a failure; the folders say which it was."""
@@ -259,9 +264,9 @@ class _Session:
         for number, update in self.diverged.items():
             self.display.state(number, f"diverged at update {update:,}")
         open_things.enter_context(self.display)
-        if self.tensorboard:
-            self.board = TensorBoard(self.folders, self.trainer.frames)
-            open_things.callback(self.board.close)
+        self.boards = open_boards(self.board_names, self.folders, self.trainer.frames)
+        for board in self.boards:
+            open_things.callback(board.close)
         self._status("running")
 
     def _loop(self, saved_at: int | None) -> None:
@@ -309,8 +314,8 @@ class _Session:
             return
         self.logs[episode.run].add("episodes.csv", {"frames": self.trainer.frames, **asdict(episode)})
         self.display.episode(episode.run, episode.raw_return)
-        if self.board is not None:
-            self.board.add(episode.run, "return", episode.raw_return, self.trainer.frames)
+        for board in self.boards:
+            board.add(episode.run, {"return": episode.raw_return}, self.trainer.frames)
 
     def _metrics(self, seconds: float, paced: int) -> None:
         trainer = self.trainer
@@ -326,15 +331,14 @@ class _Session:
         self._notice_divergence()
 
     def _add(self, run: int, file: str, values: Mapping[str, float], curve: str = "") -> None:
-        """Add a row to a run's log, and to its curves in TensorBoard, unless it has diverged."""
+        """Add a row to a run's log, and to its live curves, unless it has diverged."""
         if run in self.diverged:
             return
         trainer = self.trainer
         counters = {"frames": trainer.frames, "agent_steps": trainer.agent_steps, "updates": trainer.updates}
         self.logs[run].add(file, {**counters, "epsilon": trainer.epsilon, **values})
-        if self.board is not None:
-            for name, value in values.items():
-                self.board.add(run, f"{curve}{name}", value, trainer.frames)
+        for board in self.boards:
+            board.add(run, {f"{curve}{name}": value for name, value in values.items()}, trainer.frames)
 
     def _notice_divergence(self) -> None:
         """Mark runs that are not finite. Looked for at set steps alone, so that a resume changes nothing."""

@@ -1,0 +1,107 @@
+"""Live curves reach TensorBoard, Weights & Biases and trackio, without an account."""
+
+import os
+import sqlite3
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from gramian.cli import main
+from gramian.core.errors import UserError
+from gramian.deep.training import boards
+from gramian.deep.training.session import train
+from tests.deep.sessions import small
+
+
+def tensorboard_points(out):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    (folder,) = out.glob("*/tensorboard")
+    events = EventAccumulator(str(folder))
+    events.Reload()
+    return [(point.step, point.value) for point in events.Scalars("feature_norm")]
+
+
+def trackio_points(out):
+    with sqlite3.connect(next((out.parent / "trackio").glob("*.db"))) as database:
+        return database.execute(
+            "select json_extract(metrics, '$.frames'), json_extract(metrics, '$.feature_norm') from metrics "
+            "where json_extract(metrics, '$.feature_norm') is not null order by 1"
+        ).fetchall()
+
+
+def wandb_points(out):
+    from wandb.proto import wandb_internal_pb2
+    from wandb.sdk.internal.datastore import DataStore
+
+    (path,) = out.glob("*/wandb/offline-run-*/*.wandb")
+    store = DataStore()
+    store.open_for_scan(str(path))
+    points = []
+    while (data := store.scan_data()) is not None:
+        record = wandb_internal_pb2.Record()
+        record.ParseFromString(data)
+        row = {item.key or item.nested_key[0]: item.value_json for item in record.history.item}
+        if "feature_norm" in row:
+            points.append((int(float(row["frames"])), float(row["feature_norm"])))
+    return points
+
+
+READ = {"tensorboard": tensorboard_points, "wandb": wandb_points, "trackio": trackio_points}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", boards.BOARDS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_curves_are_those_of_the_log(name, tmp_path, monkeypatch):
+    pytest.importorskip(name)
+    if name == "trackio":  # it reads the name of its folder when it is imported
+        monkeypatch.setattr("trackio.utils.TRACKIO_DIR", tmp_path / "trackio")
+        monkeypatch.setattr("trackio.sqlite_storage.TRACKIO_DIR", tmp_path / "trackio")
+    for variable in ("WANDB_MODE", "WANDB_API_KEY", "HF_TOKEN"):
+        monkeypatch.delenv(variable, raising=False)
+    (arm, *_) = small().runs
+    config = small(frames=400, seeds=[arm.seed])
+    out = train(type(config)(config.preset, config.settings, config.runs[:1]), tmp_path / "run", log=(name,))
+    (log,) = out.glob("*/metrics.csv")
+    heading, *rows = (line.split(",") for line in log.read_text().splitlines())
+    column = heading.index("feature_norm")
+    found = READ[name](out)
+    assert [frames for frames, _ in found] == [int(row[0]) for row in rows]
+    assert [value for _, value in found] == pytest.approx([float(row[column]) for row in rows], rel=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_option_tensorboard_is_that_log(tmp_path):
+    pytest.importorskip("tensorboard")
+    words = "train --game cartpole --arm none --preset tiny --frames 400 --tensorboard --out"
+    assert main([*words.split(), str(tmp_path / "run")]) == 0
+    assert list(tmp_path.glob("run/*/tensorboard/events*"))
+
+
+def test_every_run_of_a_population_has_its_own_curves(tmp_path):
+    pytest.importorskip("tensorboard")
+    train(small(frames=400, seeds=[0]), tmp_path / "run", log=("tensorboard", "tensorboard"), tensorboard=True)
+    assert len(list(tmp_path.glob("run/*/tensorboard/events*"))) == 2
+
+
+@pytest.mark.parametrize("name", boards.BOARDS)
+def test_a_log_that_is_not_installed_names_its_extra(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "find_spec", lambda module: None if module == name else find_spec(module))
+    with pytest.raises(UserError, match=rf"pip install 'gramian\[{name}\]'"):
+        train(small(frames=400), tmp_path / "run", log=(name,))
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_log_is_refused(tmp_path):
+    with pytest.raises(UserError, match="unknown log: 'tensorbord'; did you mean 'tensorboard'"):
+        train(small(frames=400), tmp_path / "run", log=("tensorbord",))
+
+
+def test_nothing_of_a_log_is_imported_unasked(tmp_path):
+    before = {name for name in boards.BOARDS if name in sys.modules}
+    train(small(frames=200, seeds=[0]), tmp_path / "run")
+    assert {name for name in boards.BOARDS if name in sys.modules} == before
+    assert os.environ.get("WANDB_MODE") is None
