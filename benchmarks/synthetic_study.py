@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from gramian.report.reference import PAPER_ARMS, paper_table
-from gramian.representation.streaming import MEASURES
+from gramian.representation.measures import MEASURES
 from gramian.representation.tables import CORRELATION, Measure, Point, write
 
 METRICS = (

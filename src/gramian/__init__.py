@@ -36,12 +36,15 @@ if TYPE_CHECKING:
         unbiased_gram_penalty,
         vicreg_penalty,
     )
+    from gramian.representation.monitoring import Monitor, monitor
+    from gramian.representation.probing import probe
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Attachment",
     "GramTerms",
+    "Monitor",
     "attach",
     "correlation_penalty",
     "covariance_penalty",
@@ -54,15 +57,19 @@ __all__ = [
     "kappa",
     "l2_penalty",
     "lam",
+    "monitor",
     "norm_penalty",
     "orthogonality_penalty",
     "permuted_gram_penalty",
+    "probe",
     "sigreg_penalty",
     "unbiased_gram_penalty",
     "vicreg_penalty",
 ]
 
 _HOME = dict.fromkeys(__all__, "gramian.penalties") | dict.fromkeys(["Attachment", "attach"], "gramian.attach")
+_HOME |= dict.fromkeys(["Monitor", "monitor"], "gramian.representation.monitoring")
+_HOME |= {"probe": "gramian.representation.probing"}
 
 
 def __getattr__(name: str) -> object:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from gramian.representation.dynamics import DYNAMICS, GROWTH
-from gramian.representation.streaming import MEASURES
+from gramian.representation.measures import MEASURES
 from gramian.representation.tables import Measure, Moment, Point, write
 
 D = 6

@@ -19,8 +19,8 @@ from gramian.representation import analysis, measures, series
 from gramian.representation.analysis import analyze, run_folders
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.gather import gather
+from gramian.representation.measures import MEASURES
 from gramian.representation.seeds import mean
-from gramian.representation.streaming import MEASURES
 from gramian.representation.tables import read_curves, read_dynamics, read_measures
 from gramian.study.export import write_export
 from tests.deep.sessions import small

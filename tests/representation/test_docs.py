@@ -10,7 +10,7 @@ import tyro
 from gramian.cli import COMMANDS
 from gramian.cli.analyze import AnalyzeOptions, EvaluateOptions
 from gramian.representation.dynamics import GROWTH
-from gramian.representation.streaming import MEASURES
+from gramian.representation.measures import MEASURES
 from gramian.representation.tables import FILES
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -1,5 +1,7 @@
 """The probe on models that know nothing of it."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -62,9 +64,61 @@ def test_convolutional_outputs_are_flattened():
     assert probe(model, torch.randn(9, 1, 4, 4), layer="0").statistics.features_dim == 8
 
 
-def test_numpy_observations_are_taken():
-    states = np.random.default_rng(0).normal(size=(10, 4)).astype(np.float32)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_numpy_observations_are_taken_in_either_precision(dtype):
+    states = np.random.default_rng(0).normal(size=(10, 4)).astype(dtype)
     assert probe(network(), states, layer="1").measures["states"] == 10
+
+
+class Named(nn.Module):
+    """A model of dict observations, in the manner of CleanRL without a forward where asked."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Linear(5, 8), nn.Linear(8, 2)
+
+    def get_value(self, observations):
+        x = torch.cat([observations["near"], observations["far"]], 1)
+        return self.head(torch.relu(self.body(x)))
+
+
+class Called(Named):
+    def forward(self, observations):
+        return self.get_value(observations)
+
+
+NAMED = {"near": np.random.default_rng(0).normal(size=(30, 2)), "far": torch.randn(30, 3).double()}
+
+
+def test_dict_observations_and_what_goes_into_a_layer():
+    model = Called()
+    result = probe(model, NAMED, layer="head", on="input", batch_size=7)
+    x = torch.cat([torch.as_tensor(NAMED["near"]), NAMED["far"]], 1).float()
+    assert result.statistics.features_dim == 8
+    assert result.measures["sparsity"] == float(measures.sparsity(torch.relu(model.body(x)), [0]))
+    with pytest.raises(ValueError, match=r"differ in their number of states: \{'near': 30, 'far': 2\}"):
+        probe(model, NAMED | {"far": torch.zeros(2, 3)}, layer="head")
+
+
+def test_a_class_without_forward_is_called_by_the_one_that_is_given():
+    model = Named()
+    assert probe(model, NAMED, layer="head", on="input", forward=model.get_value).measures["states"] == 30
+    with pytest.raises(TypeError, match="Named has no forward; say how to call it: forward="):
+        probe(model, NAMED, layer="head")
+
+
+def test_the_random_state_is_the_same_after_a_probe():
+    model = network()
+    before = torch.get_rng_state()
+    probe(model, torch.zeros(5, 4), layer="1", forward=lambda states: model(states + torch.rand(5, 4)))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_only_what_was_asked_for_is_measured():
+    states = torch.randn(20, 4)
+    assert "dr3_dot" not in probe(network(), states, layer="1").measures
+    assert not any(math.isnan(value) for value in probe(network(), states, layer="1").measures.values())
+    assert list(probe(network(), states, layer="1", measures=["srank"]).measures) == ["srank"]
 
 
 class Idle(nn.Module):

@@ -15,23 +15,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gramian.representation.measures import MEASURES, FeatureStatistics
+    from gramian.representation.monitoring import Monitor, monitor
     from gramian.representation.probing import Probe, probe
-    from gramian.representation.streaming import MEASURES, FeatureStatistics
 
-__all__ = ["MEASURES", "FeatureStatistics", "Probe", "probe"]
+__all__ = ["MEASURES", "FeatureStatistics", "Monitor", "Probe", "monitor", "probe"]
 
-_MODULES = {
-    "FeatureStatistics": "gramian.representation.streaming",
-    "MEASURES": "gramian.representation.streaming",
-    "Probe": "gramian.representation.probing",
-    "probe": "gramian.representation.probing",
-}
+_HOME = dict.fromkeys(["FeatureStatistics", "MEASURES"], "gramian.representation.measures")
+_HOME |= dict.fromkeys(["Monitor", "monitor"], "gramian.representation.monitoring")
+_HOME |= dict.fromkeys(["Probe", "probe"], "gramian.representation.probing")
 
 
 def __getattr__(name: str) -> object:
-    if name not in _MODULES:
+    if name not in _HOME:
         raise AttributeError(f"module 'gramian.representation' has no attribute {name!r}")
-    value = getattr(import_module(_MODULES[name]), name)
+    value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

@@ -17,9 +17,8 @@ from gramian.deep.runs.load import CONFIG, Run, load_run
 from gramian.representation.dynamics import GROWTH, growth, read_columns
 from gramian.representation.figures import draw
 from gramian.representation.gather import AT_ONCE, check, gather
-from gramian.representation.measures import THRESHOLDS
+from gramian.representation.measures import MEASURES, FeatureStatistics
 from gramian.representation.series import first_measured, measure_texts, unmeasured
-from gramian.representation.streaming import MEASURES, FeatureStatistics
 from gramian.representation.tables import (
     CORRELATION,
     FILES,
@@ -93,7 +92,7 @@ def analyze(
         if why := _why_not(run):
             print(f"'{run.spec.name}' is not measured: {why}; its measures are NaN, no mean has it", file=sys.stderr)
         if _state(run.folder) == DIVERGED:
-            statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)
+            statistics = FeatureStatistics(run.features_dim, device=run.device)
         else:
             statistics = gather(run, states, epsilon=epsilon, seed=seed, at_once=at_once)
         correlation = statistics.correlation().cpu().numpy().astype(np.float32)

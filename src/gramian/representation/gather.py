@@ -11,8 +11,7 @@ from gramian.deep.agent.streams import Stream, bits, integers, uniform
 from gramian.deep.envs import Players
 from gramian.deep.runs.evaluation import make_player
 from gramian.deep.runs.load import Run
-from gramian.representation.measures import THRESHOLDS
-from gramian.representation.streaming import FeatureStatistics
+from gramian.representation.measures import FeatureStatistics
 
 AT_ONCE = 64
 """Games that are played side by side."""
@@ -26,7 +25,7 @@ def gather(run: Run, states: int, *, epsilon: float = 0.01, seed: int = 0, at_on
     All states of a run whose weights are not finite are counted as not finite.
     """
     check(states, epsilon, seed, at_once)
-    statistics = FeatureStatistics(run.features_dim, thresholds=THRESHOLDS, device=run.device)
+    statistics = FeatureStatistics(run.features_dim, device=run.device)
     if not run.finite:
         statistics.nonfinite_states = states
         return statistics

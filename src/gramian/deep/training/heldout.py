@@ -18,7 +18,7 @@ from gramian.deep.agent.networks import body
 from gramian.deep.agent.streams import Stream, bits, integers
 from gramian.deep.envs import EnvironmentOptions, Players, make_games
 from gramian.deep.training.config import Config
-from gramian.representation.streaming import FeatureStatistics
+from gramian.representation.measures import FeatureStatistics
 
 PLAYERS = 16
 SPACING_AGENT_STEPS = 4

@@ -24,7 +24,7 @@ import tomli_w
 from gramian.core.errors import WorkFailed
 from gramian.core.files import replace_text
 from gramian.deep.training.config import Config, RunSpec, to_mapping
-from gramian.representation.streaming import MEASURES
+from gramian.representation.measures import MEASURES
 
 State = Literal["running", "interrupted", "done", "diverged", "failed"]
 
