@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch._compile import _disable_dynamo
 
 from gramian.representation.measures import FeatureStatistics, check_measures
 
@@ -148,12 +149,12 @@ class Monitor:
         return {name: live.get(name, value) for name, value in vars(self).items() if name != "_handle"}
 
     # the compiler must not trace the counters: each new number would compile the host anew
-    @torch._disable_dynamo
+    @_disable_dynamo
     def _on_output(self, layer: nn.Module, _arguments: Any, output: object) -> None:
         if layer is self._layer:
             self._see(output)
 
-    @torch._disable_dynamo
+    @_disable_dynamo
     def _on_input(self, layer: nn.Module, arguments: tuple[object, ...]) -> None:
         if layer is self._layer:
             self._see(arguments[0] if arguments else None)
