@@ -699,7 +699,7 @@ def beyond_text(study: str, arms: Sequence[str], column: str) -> str:
 def in_percent(pairs: Array) -> str:
     """A difference in percent, for running text."""
     value, _, interval = difference(pairs).partition(" ")
-    return f"{value} % {interval}"
+    return f"{value}\N{NO-BREAK SPACE}% {interval}"
 
 
 def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
