@@ -14,7 +14,7 @@ HEAVY = {"matplotlib", "numba", "pandas", "plotly", "polars", "ray", "scipy", "s
 
 BREACHES = {
     "penalties.py": ["gramian.cli", "rich"],
-    "attach.py": ["gramian.deep.agent.learner"],
+    "attach/reach.py": ["gramian.deep.agent.learner"],
     "deep/agent/learner.py": ["scipy", "numba"],
     "core/errors.py": ["torch"],
 }

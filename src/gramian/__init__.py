@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gramian.attach import Attachment, attach
+    from gramian.attach.layers import layers
+    from gramian.attach.reach import depends_only_on
     from gramian.penalties import (
         GramTerms,
         correlation_penalty,
@@ -50,6 +52,7 @@ __all__ = [
     "covariance_penalty",
     "cross_penalty",
     "decorrelation_penalty",
+    "depends_only_on",
     "dr3_penalty",
     "gram_penalty",
     "gram_terms",
@@ -57,6 +60,7 @@ __all__ = [
     "kappa",
     "l2_penalty",
     "lam",
+    "layers",
     "monitor",
     "norm_penalty",
     "orthogonality_penalty",
@@ -70,6 +74,7 @@ __all__ = [
 _HOME = dict.fromkeys(__all__, "gramian.penalties") | dict.fromkeys(["Attachment", "attach"], "gramian.attach")
 _HOME |= dict.fromkeys(["Monitor", "monitor"], "gramian.representation.monitoring")
 _HOME |= {"probe": "gramian.representation.probing"}
+_HOME |= {"depends_only_on": "gramian.attach.reach", "layers": "gramian.attach.layers"}
 
 
 def __getattr__(name: str) -> object:

@@ -13,7 +13,7 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.utils import set_random_seed
 
 import gramian
-from tests.attach_hosts import Pictures
+from tests.attach.hosts import Pictures
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from gramian.attach import attach
-from tests.attach_hosts import assert_equal, batch, by_hand, gradients, network, td_loss
+from tests.attach.hosts import assert_equal, batch, by_hand, gradients, network, td_loss
 
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA"))]
 SCALES = {

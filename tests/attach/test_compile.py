@@ -10,8 +10,8 @@ from torch._dynamo.testing import CompileCounterWithBackend
 
 from gramian.attach import attach
 from gramian.penalties import gram_penalty
-from tests import attach_hosts
-from tests.attach_hosts import assert_equal, by_hand, gradients, td_loss
+from tests.attach import hosts
+from tests.attach.hosts import assert_equal, by_hand, gradients, td_loss
 
 needs_compiler = pytest.mark.skipif(
     not (torch.cuda.is_available() or shutil.which("g++") or shutil.which("clang++")), reason="no C++ compiler"
@@ -36,12 +36,12 @@ class Body(nn.Module):
 
 
 def network() -> nn.Sequential:
-    body, head = attach_hosts.network(dtype=torch.float32)
+    body, head = hosts.network(dtype=torch.float32)
     return nn.Sequential(Body(body), head)
 
 
 def batch() -> Tensor:
-    return attach_hosts.batch().float()
+    return hosts.batch().float()
 
 
 def check(net: nn.Module, run: nn.Module, kappa: float) -> None:

@@ -9,7 +9,7 @@ import torch
 
 pytestmark = pytest.mark.slow
 
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = Path(__file__).parents[2] / "docs"
 RECIPES = {
     "cleanrl_dqn.py": (120, ["gymnasium"]),
     "grad_scaler.py": (3, []),
