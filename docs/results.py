@@ -383,8 +383,8 @@ def millions_apart() -> str:
     """In how many of the millions of frames our runs differ from Dopamine's first ones."""
     rows = rows_of("dopamine", "dopamine")
     apart = [row for row in rows if float(row["difference_low"]) > 0 or float(row["difference_high"]) < 0]
-    names = ", ".join(f"{reference.title(row['game'])}'s number {row['million_frames']}" for row in apart)
-    return f"{len(apart)} of {len(rows)} millions ({names})"
+    names = ", ".join(f"number {row['million_frames']} of {reference.title(row['game'])}" for row in apart)
+    return f"{len(apart)} of {len(rows)} millions of frames ({names})"
 
 
 def breakout() -> str:

@@ -1,5 +1,7 @@
 """The numbers of the pages: those that are committed, and some from made-up tables."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -65,6 +67,12 @@ def test_the_committed_pages_are_those_of_the_committed_results():
 def test_every_block_stands_in_a_page():
     texts = "".join(path.read_text(encoding="utf-8") for path in page.pages())
     assert [name for name in page.blocks() if f"<!-- {name} -->" not in texts] == []
+
+
+def test_no_number_begins_a_line():
+    """A comment there begins a block of HTML and breaks the paragraph."""
+    texts = [path.read_text(encoding="utf-8") for path in page.pages()]
+    assert [found for text in texts for found in re.findall(r"^ *<!-- [\w-]+ -->.+$", text, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("name", ["findings", "dopamine"])
