@@ -45,7 +45,7 @@ FEATURES = {
     "correlation": pl.col("mean_abs_correlation"),
 }
 """Held-out statistics of a run."""
-WORDS = {"log_norm": "log ‖φ‖", "log_ratio": "log participation ratio", "correlation": "mean |correlation|"}
+WORDS = {"log_norm": "log ‖φ‖", "log_ratio": "log participation ratio", "correlation": "mean absolute correlation"}
 SINGLE = ("norm", "isotropy", "correlation", "gram")
 """Penalties of which there are six doses."""
 INTENDED = {"norm": ("log_norm", -1), "isotropy": ("log_ratio", 1)}
@@ -390,7 +390,8 @@ def analyse(study: Study, planned: Planned, out: Path, fewest: int) -> str:
     tables = {name: rows for name, rows in tables.items() if rows.height}
     for name, rows in tables.items():
         replace_text(out / f"{name}.csv", rows.write_csv())
-    draw(jobs, out)
+    if jobs:
+        draw(jobs, out)
     text = summary(found, tables)
     replace_text(out / "summary.md", text)
     return text
