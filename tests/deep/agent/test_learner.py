@@ -67,41 +67,6 @@ def test_the_head_gets_no_gradient_from_the_penalty():
 # --- TD loss ---
 
 
-def head_bias_gradients(learner, batch):
-    """Gradient of the mean TD loss with respect to the head's bias, from Adam's first moment after one update."""
-    learner.update(batch)
-    return learner.layout.views(learner.state.mean)["head.bias"] / (1 - learner.config.adam_betas[0])
-
-
-@pytest.mark.parametrize(("reward", "slope"), [(1000.0, -1.0), (-1000.0, 1.0)])
-def test_the_gradient_of_hubers_loss_is_clipped_at_one(reward, slope):
-    batch = batch_of(MLP, [0])
-    batch = batch._replace(rewards=torch.full_like(batch.rewards, reward), actions=torch.zeros_like(batch.actions))
-    # every sample has the slope ±1 with respect to Q(s, a), so the mean has it with respect to the bias of action 0
-    assert head_bias_gradients(learner_of([Arm("dqn")]), batch)[0].tolist() == pytest.approx([slope, 0, 0])
-
-
-def test_the_gradient_of_the_squared_loss_is_twice_the_error():
-    batch = batch_of(MLP, [0])
-    batch = batch._replace(rewards=torch.full_like(batch.rewards, 1000.0), discounts=torch.zeros_like(batch.discounts))
-    learner = learner_of([Arm("dqn")], loss="squared")
-    values = forward(MLP, learner.layout.views(weights(learner)), batch.observations).values[0]
-    error = values[torch.arange(6), batch.actions[0]] - 1000.0
-    assert head_bias_gradients(learner, batch).sum().item() == pytest.approx(2 * error.mean().item())
-
-
-@pytest.mark.parametrize("double_q", [False, True])
-def test_the_target_of_a_terminal_transition_is_its_reward(double_q):
-    learner = learner_of([Arm("dqn"), Arm("gram", 1.0)], double_q=double_q)
-    batch = batch_of(MLP, [0, 1])
-    views = learner.layout.views(learner.state.online)
-    targets = learner.objective.targets(views, learner.layout.views(learner.state.target), batch)
-    terminal = batch.discounts == 0
-    assert terminal.any()
-    assert torch.equal(targets[terminal], batch.rewards.double()[terminal])
-    assert (targets[~terminal] != batch.rewards.double()[~terminal]).all()
-
-
 def test_importance_weights_scale_the_loss_of_each_sample():
     learner = learner_of([Arm("dqn"), Arm("gram", 0.5)])
     batch = batch_of(MLP, [0, 1])
@@ -120,32 +85,6 @@ def test_importance_weights_scale_the_loss_of_each_sample():
     alone = batch.map(lambda field: field[:1, 2:3])
     expected, _ = objective.select(slice(0, 1)).gradients(learner.layout, online[:1], targets[:1, 2:3], alone)
     torch.testing.assert_close(gradient[0], expected[0] / 6)
-
-
-def test_targets_by_hand_for_several_steps_and_double_q():
-    spec = NetworkSpec("mlp", (1,), actions=2, features_dim=1)
-    batch = batch_of(spec, [0])._replace(rewards=torch.full((1, 6), 3.0), discounts=torch.full((1, 6), 0.5))
-    for double_q, expected in ((False, 3 + 0.5 * 20), (True, 3 + 0.5 * 10)):
-        learner = learner_of([Arm("dqn")], spec=spec, double_q=double_q)
-        for rows, biases in ((learner.state.online, [2.0, 1.0]), (learner.state.target, [10.0, 20.0])):
-            views = learner.layout.views(rows.zero_())
-            views["head.bias"].copy_(torch.tensor([biases]))
-        targets = learner.objective.targets(
-            learner.layout.views(learner.state.online), learner.layout.views(learner.state.target), batch
-        )
-        assert targets.tolist() == [[expected] * 6]
-
-
-def test_actions_that_a_run_does_not_have_are_never_the_maximum():
-    spec = NetworkSpec("mlp", (5,), actions=3, features_dim=8)
-    for double_q in (False, True):
-        learner = learner_of([Arm("dqn")] * 2, spec=spec, action_counts=[3, 2], double_q=double_q)
-        for rows in (learner.state.online, learner.state.target):
-            learner.layout.views(rows.zero_())["head.bias"].copy_(torch.tensor([1.0, 2.0, 9.0]))
-        batch = batch_of(spec, [0, 1])._replace(rewards=torch.zeros(2, 6), discounts=torch.ones(2, 6))
-        views = learner.layout.views(learner.state.online)
-        assert learner.objective.targets(views, views, batch).tolist() == [[9.0] * 6, [2.0] * 6]
-        assert learner.act(batch.observations, 0.0, 0).tolist() == [[2] * 6, [1] * 6]
 
 
 # --- target network ---
