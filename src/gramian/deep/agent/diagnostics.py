@@ -30,22 +30,7 @@ from gramian.penalties import gram_terms
 
 
 def diagnose(objective: Objective, layout: Layout, state: State, batch: Batch) -> dict[str, Tensor]:
-    """Compute the quantities of this module's table.
-
-    Parameters
-    ----------
-    objective, layout
-        The loss and the layout of the parameters.
-    state
-        What the runs have learned; not changed.
-    batch
-        Transitions of each run.
-
-    Returns
-    -------
-    dict
-        Name → ``[P]``, on the device of the parameters, without graph.
-    """
+    """The quantities of this module's table by name, ``[P]`` each on the device of the parameters, without graph."""
     counter = state.updates.unsqueeze(1)
     targets = objective.targets(layout.views(state.online), layout.views(state.target), batch, counter)
     with torch.enable_grad():

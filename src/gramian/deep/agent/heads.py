@@ -76,12 +76,7 @@ def values(head: Head, outputs: Tensor) -> Tensor:
 def targets(head: Head, rewards: Tensor, discounts: Tensor, following: Tensor) -> Tensor:
     """The target of r + γᵐ Z(s', a*): values ``[P, B]``, probabilities or quantiles ``[P, B, Z]``.
 
-    Parameters
-    ----------
-    rewards, discounts
-        r and γᵐ, ``[P, B]``; γᵐ is 0 where s' is terminal.
-    following
-        Outputs of the target network at (s', a*), ``[P, B]`` or ``[P, B, Z]``.
+    ``discounts`` are γᵐ, 0 where s' is terminal; ``following`` the outputs of the target network at (s', a*).
     """
     if head.kind == "scalar":
         return rewards + discounts * following
@@ -101,12 +96,8 @@ def expected(head: Head, targets: Tensor) -> Tensor:
 def project(head: Head, places: Tensor, probabilities: Tensor) -> Tensor:
     """Probabilities of the support's atoms for a distribution on other places.
 
-    A place is clipped to the support; its probability is shared by the two atoms beside it, in proportion to nearness.
-
-    Parameters
-    ----------
-    places, probabilities
-        ``[..., Z]`` each.
+    Both are ``[..., Z]``. A place is clipped to the support; its probability is shared by the two atoms beside it, in
+    proportion to nearness.
     """
     low, high = head.support
     step = (high - low) / (head.size - 1)
@@ -115,18 +106,10 @@ def project(head: Head, places: Tensor, probabilities: Tensor) -> Tensor:
 
 
 def td_losses(head: Head, loss: TDLoss, outputs: Tensor, taus: Tensor | None, targets: Tensor) -> Tensor:
-    """The TD loss of each sample, ``[P, B]``.
+    """The TD loss of each sample, ``[P, B]``, from the outputs at (s, a) and what `targets` gives.
 
-    Parameters
-    ----------
-    loss
-        Of a scalar head: ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ².
-    outputs
-        At (s, a), ``[P, B]`` or ``[P, B, Z]``.
-    taus
-        Of quantiles, ``[P, Z]`` or ``[1, Z]``.
-    targets
-        As `targets` gives them.
+    ``loss`` is that of a scalar head: ``huber``, ½δ² up to |δ| = 1 and |δ| - ½ beyond, or ``squared``, δ². ``taus`` are
+    those of quantiles, ``[P, Z]`` or ``[1, Z]``.
     """
     if head.kind == "scalar":
         of_values = functional.huber_loss if loss == "huber" else functional.mse_loss
@@ -138,17 +121,9 @@ def td_losses(head: Head, loss: TDLoss, outputs: Tensor, taus: Tensor | None, ta
 
 
 def quantile_huber(quantiles: Tensor, taus: Tensor, targets: Tensor) -> Tensor:
-    """Σ_i mean_j |τ_i - 1{δ_ij < 0}| · huber(δ_ij) with δ_ij = target_j - quantile_i.
+    """Σ_i mean_j |τ_i - 1{δ_ij < 0}| · huber(δ_ij) with δ_ij = target_j - quantile_i, ``[P, B]``.
 
-    Parameters
-    ----------
-    quantiles, taus, targets
-        ``[P, B, N]``, ``[P, N]`` or ``[1, N]``, and ``[P, B, M]``.
-
-    Returns
-    -------
-    Tensor
-        ``[P, B]``.
+    The arguments are ``[P, B, N]``, ``[P, N]`` or ``[1, N]``, and ``[P, B, M]``.
     """
     errors = targets.unsqueeze(2) - quantiles.unsqueeze(3)  # [P, B, N, M]
     sizes = errors.abs()

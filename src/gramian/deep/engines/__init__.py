@@ -38,24 +38,10 @@ def make_engine(
     execution: Execution | Literal["auto"] = "auto",
     parts: tuple[slice, ...] = (),
 ) -> Engine:
-    """The engine of a population, with an empty replay.
+    """The engine of a population on its learner's device, with an empty replay there or on ``replay_device``.
 
-    Parameters
-    ----------
-    learner
-        Of the population; the engine works on its device.
-    observation, envs_per_run
-        What an observation is, and the environments of each run.
-    capacity, n_step, gamma, exponents
-        Of the replay, see `gramian.deep.replay.Replay`.
-    batch_size
-        Transitions of each run in an update.
-    replay_device
-        Where the replay lies; by default on the learner's device.
-    execution
-        How work reaches a GPU, see `gramian.deep.engines.graphs`.
-    parts
-        The runs that act together, as `Environments.parts` has them; by default all of them.
+    ``capacity``, ``n_step``, ``gamma`` and ``exponents`` are those of `Replay`. The runs of each part act together, by
+    default all of them. ``execution`` says how work reaches a GPU, see `gramian.deep.engines.graphs`.
     """
     device = learner.seeds.device
     place = device if replay_device is None else torch.device(replay_device)

@@ -50,13 +50,6 @@ def record(run: Run, game: PlayedGame, path: Path, options: EnvironmentOptions |
 
     The game is played again from its seed and its actions: Atari in colour on its whole screen, MinAtar with a colour
     for each channel, CartPole as a drawing. ``.mp4`` is written as it is played; a ``.gif`` is held in memory first.
-
-    Parameters
-    ----------
-    run, game, options
-        The run, a game that `evaluate` gave, and the settings that it was played with.
-    path
-        Ends in ``.gif`` or ``.mp4``.
     """
     check_video(path)
     options = options or run.config.settings.environment
