@@ -4,13 +4,14 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from typing import get_type_hints
 
 import pytest
 
 from gramian import __version__, cli
 from gramian.cli import COMMANDS, Command, main
 from gramian.core.errors import UserError
+from gramian.deep.runs import evaluation
+from gramian.representation import gather
 
 
 def in_a_process(*arguments, **variables):
@@ -38,12 +39,10 @@ def test_python_dash_m_gramian_is_the_command():
     assert in_a_process("-m", "gramian", "--version").stdout == f"gramian {__version__}\n"
 
 
-@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.extra])
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.options])
 def test_a_command_without_arguments_gets_its_defaults_or_one_line_on_what_is_required(name):
-    function = cli._load(COMMANDS[name])
-    (kind,) = (hint for at, hint in get_type_hints(function).items() if at != "return")
     try:
-        assert isinstance(cli._parse(function, [], prog=f"gramian {name}"), kind)
+        assert isinstance(cli.parse(name, []), cli.load(COMMANDS[name].options))
     except UserError as error:
         lacking = str(error)
     else:
@@ -86,13 +85,89 @@ def test_bad_input_gets_one_line_and_exit_code_2(arguments, complaint, capsys):
 
 
 def test_large_numbers_may_be_written_short():
-    function = cli._load(COMMANDS["train"])
-    options = cli._parse(function, ["--frames", "20M", "--seeds", "1e3", "7"], prog="gramian train")
+    options = cli.parse("train", ["--frames", "20M", "--seeds", "1e3", "7"])
     assert (options.settings.frames, options.seeds) == (20_000_000, (1000, 7))
 
 
+@pytest.mark.parametrize(
+    ("command", "given", "games", "arms"),
+    [
+        ("train", "--games pong breakout --arms dqn gram", ("pong", "breakout"), ("dqn", "gram")),
+        ("train", "--game pong --arm dqn --game=breakout --arm gram", ("pong", "breakout"), ("dqn", "gram")),
+        ("train", "pong breakout --seeds 1 2 --arm dqn gram", ("pong", "breakout"), ("dqn", "gram")),
+        ("bench", "--runs 2 pong --tf32 True --arm gram", ("pong",), ("gram",)),
+        ("bench", "--games pong --arm=dqn --arm=gram", ("pong",), ("dqn", "gram")),
+    ],
+)
+def test_games_and_arms_are_spelled_the_same_everywhere(command, given, games, arms):
+    options = cli.parse(command, given.split())
+    assert (options.games, options.arms) == (games, arms)
+
+
+@pytest.mark.parametrize("command", ["study plan", "study run"])
+@pytest.mark.parametrize("given", ["--games pong breakout", "--game pong --game breakout"])
+def test_a_study_spells_games_as_training_does(command, given):
+    assert cli.parse(command, f"paper {given} --out x".split()).games == ("pong", "breakout")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [("--tf32", True), ("--no-tf32", False), ("--tf32 True", True), ("--tf32 False", False), ("--tf32 None", True)],
+)
+def test_a_flag_may_be_spelled_with_its_value(given, expected):
+    assert cli.parse("bench", ["pong", *given.split()]).tf32 is expected
+
+
+def test_options_that_name_a_device_or_games_at_once_have_one_default():
+    everything = {name: cli.load(command.options) for name, command in COMMANDS.items() if command.options}
+    with_device = [kind for kind in everything.values() if "device" in kind.__dataclass_fields__]
+    assert len(with_device) == 6
+    assert {kind.__dataclass_fields__["device"].default for kind in with_device} == {"auto"}
+    own = {name: everything[name].__dataclass_fields__["at_once"].default for name in ("evaluate", "analyze")}
+    assert own == {"evaluate": evaluation.AT_ONCE, "analyze": gather.AT_ONCE}
+
+
+def test_options_are_read_without_what_takes_long_to_import():
+    probe = (
+        "import sys; from gramian.cli import COMMANDS, load; [load(c.options) for c in COMMANDS.values() if c.options];"
+        "print(sorted({'torch', 'matplotlib', 'scipy.stats', 'polars', 'plotly'} & set(sys.modules)))"
+    )
+    assert in_a_process("-c", probe).stdout == "[]\n"
+
+
+@pytest.fixture(scope="module")
+def bash_completion():
+    return in_a_process("-m", "gramian", "completion", "bash").stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "replies"),
+    [
+        ("gramian st", "study"),
+        ("gramian study re", "report"),
+        ("gramian train --lear", "--learning-rate"),
+        ("gramian train --execution gr", "graphed"),
+        ("gramian study run smoke --with", "--within-min"),
+    ],
+)
+def test_bash_completes_commands_and_options(bash_completion, words, replies):
+    script = f"{bash_completion}\nCOMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _tyro_gramian\n"
+    completed = subprocess.run(
+        ["bash", "--norc"], input=script + 'echo "${COMPREPLY[*]}"', capture_output=True, text=True
+    )
+    assert (completed.stdout, completed.stderr) == (f"{replies}\n", "")
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_offered_every_command(shell, capsys):
+    assert main(["completion", shell]) == 0
+    shown = capsys.readouterr().out
+    assert all(name.split()[-1] in shown for name in COMMANDS)
+
+
 def test_a_missing_extra_is_named_with_its_pip_command(monkeypatch, capsys):
-    monkeypatch.setitem(COMMANDS, "far", Command("needs what is not there", "gramian.far:far", extra="ray"))
+    monkeypatch.setitem(COMMANDS, "far", Command("needs what is not there", "gramian.far:far", "gramian.far:Far"))
     monkeypatch.setattr(cli, "import_module", _without("ray"))
     assert main(["far"]) == 2
     assert capsys.readouterr().err == (
@@ -132,7 +207,8 @@ def never(options: NoOptions) -> int:
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.late])
 def test_a_package_that_is_needed_late_is_missed_before_the_work(name, monkeypatch, capsys):
-    monkeypatch.setitem(COMMANDS, name, replace(COMMANDS[name], function="tests.test_cli:never"))
+    own = {"function": "tests.test_cli:never", "options": "tests.test_cli:NoOptions"}
+    monkeypatch.setitem(COMMANDS, name, replace(COMMANDS[name], **own))
     for package in COMMANDS[name].late:
         with monkeypatch.context() as without:
             without.setitem(sys.modules, package, None)

@@ -9,13 +9,12 @@ import sys
 import traceback
 from dataclasses import fields
 from pathlib import Path
-from typing import get_type_hints
 
 import pytest
 
 pytest.importorskip("gymnasium")
 
-from gramian.cli import COMMANDS, _load, main
+from gramian.cli import COMMANDS, load, main
 
 pytestmark = pytest.mark.slow
 
@@ -104,8 +103,9 @@ def places(tmp_path_factory):
 
 def options_of(command):
     """Names of the options of a command."""
-    kinds = [kind for name, kind in get_type_hints(_load(COMMANDS[command])).items() if name != "return"]
-    return [f"--{field.name.replace('_', '-')}" for kind in kinds for field in fields(kind)]
+    if not (options := COMMANDS[command].options):
+        return []
+    return [f"--{field.name.replace('_', '-')}" for field in fields(load(options))]
 
 
 def interrupted(_number, _frame):

@@ -5,17 +5,14 @@ import shlex
 from pathlib import Path
 
 import pytest
-import tyro
 
-from gramian.cli import COMMANDS
-from gramian.cli.analyze import AnalyzeOptions, EvaluateOptions
+from gramian.cli import COMMANDS, parse
 from gramian.representation.dynamics import GROWTH
 from gramian.representation.measures import MEASURES
 from gramian.representation.tables import FILES
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "representation.md").read_text(encoding="utf-8")
-OPTIONS = {"analyze": AnalyzeOptions, "evaluate": EvaluateOptions}
 
 
 def test_every_measure_is_defined():
@@ -34,7 +31,7 @@ def test_every_table_is_named_with_its_columns():
 def test_the_commands_on_the_page_can_be_parsed(line):
     _, name, *arguments = shlex.split(line)
     assert name in COMMANDS
-    tyro.cli(OPTIONS[name], args=arguments)
+    parse(name, arguments)
 
 
 def test_every_figure_on_the_page_is_there():

@@ -78,7 +78,7 @@ def start_impatient(folder, change, *arguments):
     """Begin ``gramian study`` with a limit that is shorter than it may be."""
     script = folder / "impatient.py"
     script.write_text(
-        "import sys; from gramian.cli import main; from gramian.cli import study as commands\n"
+        "import sys; from gramian.cli import main; from gramian.cli import options as commands\n"
         f"from gramian.study import ray_cluster\n{change}\n"
         "sys.exit(main(['study', *sys.argv[1:]]))\n"
     )

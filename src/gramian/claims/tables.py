@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.stats
+import scipy  # its parts are loaded when they are used
 
 from gramian.core import statistics
 from gramian.core.csv_tables import read_rows

@@ -1,8 +1,8 @@
 """The command line: the only place where everything is wired.
 
 A command is a function of one frozen dataclass. The dataclass, read by tyro, is its options; the function does the
-work and returns the exit code. A command that must run where no extra is installed takes no options. Commands are
-imported when they are called, so that ``gramian --help`` needs neither torch nor any extra.
+work and returns the exit code. A command that must run where no extra is installed takes no options. Options are
+imported when a command is named, its function when it runs: ``gramian --help`` needs no extra, and no help needs torch.
 
 Exit codes: 0 done, 1 the work ran and something in it failed, 2 bad input, 130 interrupted.
 """
@@ -25,9 +25,10 @@ from importlib.resources import files
 from importlib.util import find_spec
 from itertools import zip_longest
 from threading import current_thread, main_thread
-from typing import Any, get_type_hints
+from typing import Any
 
 from gramian import __version__
+from gramian.cli.spelling import spelled
 from gramian.core.errors import UserError, WorkFailed, unknown
 
 
@@ -38,49 +39,93 @@ class Command:
     summary: str
     function: str
     """``module:name`` of a function that takes one options dataclass, or nothing, and returns the exit code."""
-    extra: str = "lab"
-    """Empty where the base install suffices: the function takes no options, for there is nothing to parse them with."""
+    options: str = ""
+    """``module:name`` of that dataclass; empty where the base install suffices, without anything to parse options."""
     late: tuple[str, ...] = ()
     """Modules that it imports when most of its work is done: that they are there is seen to first, unless its options
     say ``--no-figures``."""
 
 
+_LINEAR, _DEEP = "gramian.linear", "gramian.cli.options"
 COMMANDS: dict[str, Command] = {
     "regression": Command(
-        "stochastic linear regression: the paper's pair and the controls", "gramian.cli.linear:regression_command"
+        "stochastic linear regression: the paper's pair and the controls",
+        "gramian.cli.linear:regression_command",
+        f"{_LINEAR}.regression:Regression",
     ),
-    "td": Command("TD(0) on random decision processes: every form and its controls", "gramian.cli.linear:td_command"),
+    "td": Command(
+        "TD(0) on random decision processes: every form and its controls",
+        "gramian.cli.linear:td_command",
+        f"{_LINEAR}.td:TD",
+    ),
     "mountain-car": Command(
-        "linear Q-learning on Mountain Car: sweep of step size and λ", "gramian.cli.linear:mountain_car_command"
+        "linear Q-learning on Mountain Car: sweep of step size and λ",
+        "gramian.cli.linear:mountain_car_command",
+        f"{_LINEAR}.mountain_car:MountainCar",
     ),
-    "theory": Command("the propositions, checked on random decision processes", "gramian.cli.linear:theory_command"),
-    "claims": Command("judge the paper's claims by the tables in results/", "gramian.cli.claims:claims_command"),
-    "train": Command("train DQN with a penalty on its features", "gramian.cli.train:train_command"),
-    "evaluate": Command("let a trained run play", "gramian.cli.analyze:evaluate_command"),
-    "bench": Command("measure how fast a population trains here", "gramian.cli.bench:bench_command"),
-    "runs": Command("list the runs in a folder", "gramian.cli.study:runs_command"),
+    "theory": Command(
+        "the propositions, checked on random decision processes",
+        "gramian.cli.linear:theory_command",
+        f"{_LINEAR}.theory:Theory",
+    ),
+    "claims": Command(
+        "judge the paper's claims by the tables in results/",
+        "gramian.cli.claims:claims_command",
+        f"{_DEEP}:ClaimsOptions",
+    ),
+    "train": Command(
+        "train agents with a penalty on their features", "gramian.cli.train:train_command", f"{_DEEP}:TrainOptions"
+    ),
+    "evaluate": Command("let a trained run play", "gramian.cli.analyze:evaluate_command", f"{_DEEP}:EvaluateOptions"),
+    "bench": Command(
+        "measure how fast a population trains here", "gramian.cli.bench:bench_command", f"{_DEEP}:BenchOptions"
+    ),
+    "runs": Command("list the runs in a folder", "gramian.cli.study:runs_command", f"{_DEEP}:RunsOptions"),
     "analyze": Command(
         "measure and compare the features of trained runs",
         "gramian.cli.analyze:analyze_command",
+        f"{_DEEP}:AnalyzeOptions",
         late=("matplotlib",),
     ),
-    "study plan": Command("pack a study's cells and show what they cost", "gramian.cli.study:plan_command"),
-    "study run": Command("do what is not done of a study", "gramian.cli.study:run_command"),
-    "study status": Command("show how a study stands", "gramian.cli.study:status_command"),
-    "study report": Command("write a study's report", "gramian.cli.report:report_command", late=("plotly",)),
-    "study import": Command("take over the table of somebody else's runs", "gramian.cli.report:import_command"),
-    "study export": Command(
-        "write a study's tables as a small folder without weights", "gramian.cli.report:export_command"
+    "study plan": Command(
+        "pack a study's cells and show what they cost", "gramian.cli.study:plan_command", f"{_DEEP}:PlanOptions"
     ),
-    "study merge": Command("put the exported parts of a study into one folder", "gramian.cli.report:merge_command"),
-    "study match": Command("find the κ of equal feature norm", "gramian.cli.study:match_command"),
-    "study choose": Command("choose κ, and write the study that judges it", "gramian.cli.study:choose_command"),
+    "study run": Command("do what is not done of a study", "gramian.cli.study:run_command", f"{_DEEP}:RunOptions"),
+    "study status": Command("show how a study stands", "gramian.cli.study:status_command", f"{_DEEP}:StatusOptions"),
+    "study report": Command(
+        "write a study's report", "gramian.cli.report:report_command", f"{_DEEP}:ReportOptions", late=("plotly",)
+    ),
+    "study import": Command(
+        "take over the table of somebody else's runs", "gramian.cli.report:import_command", f"{_DEEP}:ImportOptions"
+    ),
+    "study export": Command(
+        "write a study's tables as a small folder without weights",
+        "gramian.cli.report:export_command",
+        f"{_DEEP}:ExportOptions",
+    ),
+    "study merge": Command(
+        "put the exported parts of a study into one folder",
+        "gramian.cli.report:merge_command",
+        f"{_DEEP}:MergeOptions",
+    ),
+    "study match": Command(
+        "find the κ of equal feature norm", "gramian.cli.study:match_command", f"{_DEEP}:MatchOptions"
+    ),
+    "study choose": Command(
+        "choose κ, and write the study that judges it", "gramian.cli.study:choose_command", f"{_DEEP}:ChooseOptions"
+    ),
     "demo": Command(
         "see it work: three experiments and a page in a few minutes",
         "gramian.cli.demo:demo",
+        f"{_DEEP}:DemoOptions",
         late=("matplotlib", "PIL", "plotly"),
     ),
-    "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor", extra=""),
+    "doctor": Command("check this machine, and say what mends what is wrong", "gramian.doctor:doctor"),
+    "completion": Command(
+        "print what makes a shell complete commands and options",
+        "gramian.cli.completion:completion_command",
+        "gramian.cli.completion:CompletionOptions",
+    ),
 }
 
 
@@ -148,15 +193,15 @@ def _dispatch(arguments: list[str]) -> int:
         if name.startswith("study "):
             _check_study_command(name.removeprefix("study "), group)
         raise unknown("command", name, group or choices)
-    if not COMMANDS[name].extra:
+    if not COMMANDS[name].options:
         return _run_bare(name, rest)
-    with _naming_what_is_missing(name, COMMANDS[name].extra):
-        function = _load(COMMANDS[name])
-        options = _parse(function, rest, prog=f"gramian {name}")
+    with _naming_what_is_missing(name):
+        options = parse(name, rest)
         for module in COMMANDS[name].late if getattr(options, "figures", True) else ():
             if find_spec(module) is None:
                 raise ModuleNotFoundError(name=module)
-        return function(options)
+        run: Callable[[Any], int] = load(COMMANDS[name].function)
+        return run(options)
 
 
 def _check_study_command(word: str, commands: Sequence[str]) -> None:
@@ -187,8 +232,8 @@ def _usage(names: Sequence[str] = ()) -> str:
 
 
 @contextlib.contextmanager
-def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
-    """Say which extra brings a package that a command cannot import, whether at once or in the middle of its work."""
+def _naming_what_is_missing(name: str) -> Iterator[None]:
+    """Say how to get a package that a command cannot import, whether at once or in the middle of its work."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -197,21 +242,19 @@ def _naming_what_is_missing(name: str, extra: str) -> Iterator[None]:
             raise
         raise UserError(
             f"'{name}' needs the package '{missing}', which is not installed; "
-            f"it comes with: pip install 'gramian[{extra}]'"
+            f"it comes with: pip install 'gramian[{missing if missing == 'ray' else 'lab'}]'"
         ) from error
 
 
-def _load(command: Command) -> Callable[..., int]:
-    if command.extra:
-        import_module("tyro")
-    module, _, attribute = command.function.partition(":")
-    function: Callable[..., int] = getattr(import_module(module), attribute)
-    return function
+def load(place: str) -> Any:
+    """What is at ``module:name``."""
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 def _run_bare(name: str, arguments: list[str]) -> int:
     """Run a command that takes no options."""
-    function = _load(COMMANDS[name])
+    function: Callable[[], int] = load(COMMANDS[name].function)
     if arguments and arguments[0] in ("-h", "--help"):
         print(f"usage: gramian {name}\n\n{_wrapped(inspect.getdoc(function))}")
         raise SystemExit(0)
@@ -220,15 +263,17 @@ def _run_bare(name: str, arguments: list[str]) -> int:
     return function()
 
 
-def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> object:
+def parse(name: str, given: Sequence[str]) -> Any:
+    """The options of the command ``name`` from its arguments; ``--help`` is printed, and ends the process."""
     import tyro
     from tyro import _errors
 
-    for option, value in zip_longest(arguments, arguments[1:]):
+    for option, value in zip_longest(given, given[1:]):
         # An empty path would silently be the folder one stands in.
         if (option == "--out" and value == "") or option == "--out=":
             raise UserError("--out is empty; name a folder, or '.' for this one")
-    (options,) = (hint for name, hint in get_type_hints(function).items() if name != "return")
+    prog, options = f"gramian {name}", load(COMMANDS[name].options)
+    arguments = spelled(options, given)
     # Options whose defaults depend on other options (a preset) say so themselves.
     default = options.defaults(arguments) if hasattr(options, "defaults") else None
 
@@ -255,7 +300,7 @@ def _parse(function: Callable[..., int], arguments: list[str], *, prog: str) -> 
                 raise UserError(f"a value is missing; expected {_usage_of(argument)}")
 
     if {"-h", "--help"} & set(arguments):  # tyro would not wrap it
-        print(_wrapped(inspect.getdoc(function)) + "\n")
+        print(_wrapped(inspect.getdoc(options)) + "\n")
     registry = tyro.constructors.ConstructorRegistry()
     number = tyro.constructors.PrimitiveConstructorSpec(
         1, "INT", lambda words: whole_number(words[0]), lambda value: isinstance(value, int), lambda value: [str(value)]

@@ -1,46 +1,20 @@
 """``gramian analyze``, and ``gramian evaluate`` with the modes of Atari games."""
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
 import torch
-import tyro
 
 from gramian.cli import evaluate as run_commands
+from gramian.cli.options import AnalyzeOptions, EvaluateOptions
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import output_folder
 from gramian.deep.runs.load import load_run
 from gramian.representation.analysis import SUMMARY, analyze
-from gramian.representation.gather import AT_ONCE
 from gramian.representation.generalisation import evaluate_flavours, flavour_table
 
 
-@dataclass(frozen=True)
-class AnalyzeOptions:
-    """Which runs to compare, and on how many states."""
-
-    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN [RUN …]")]
-    """Folders of the runs: OUT/<run>, or the folder of a whole study; or what was written of other runs before."""
-    out: Path
-    """Folder for tables, figures and summary.md."""
-    states: int = 1_000_000
-    """States of each run."""
-    epsilon: float = 0.01
-    """Share of random actions."""
-    seed: int = 0
-    """Another seed gives other games."""
-    at_once: int = AT_ONCE
-    """Games that are played side by side."""
-    device: str = "cpu"
-    """cpu, cuda or auto."""
-    figures: bool = True
-    """Draw figures, which needs matplotlib; 'gramian study report' draws them from the tables too."""
-
-
 def analyze_command(options: AnalyzeOptions) -> int:
-    """Let trained runs play, and compare what their features look like: tables, figures and a summary."""
+    """See `AnalyzeOptions`."""
     torch.set_num_threads(1)  # more than one starve the emulators
     try:
         folder = analyze(
@@ -60,18 +34,8 @@ def analyze_command(options: AnalyzeOptions) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class EvaluateOptions(run_commands.EvaluateOptions):
-    """What to play. The games are those of the training, with its settings, unless they are overridden."""
-
-    more: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="[RUN …]")] = ()
-    """Further runs to compare, with --modes."""
-    modes: str = ""
-    """Play other modes and difficulties of an Atari game, without training in them: all, or MODE:DIFFICULTY,…"""
-
-
 def evaluate_command(options: EvaluateOptions) -> int:
-    """Let a trained run play whole games; show its raw returns and write them to evaluation.csv."""
+    """See `EvaluateOptions`."""
     if not options.modes:
         if options.more:
             raise UserError("several runs are compared with --modes alone; evaluate them one by one")

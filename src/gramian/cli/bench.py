@@ -2,19 +2,18 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
 
 import torch
-import tyro
 
-from gramian.cli.train import PRESET_FOR, check_torch_threads
+from gramian.cli.options import BenchOptions
+from gramian.cli.train import check_torch_threads
 from gramian.core.arms import parse_arm
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.core.progress import counted
-from gramian.deep.engines import Execution, compare, pick_execution
+from gramian.deep.engines import compare, pick_execution
 from gramian.deep.envs import make_games
 from gramian.deep.training.agents import AGENTS, agent_parts, head_of
 from gramian.deep.training.bench import measure
@@ -26,50 +25,8 @@ TOLERANCE = 1e-5
 """Largest relative difference that graphed and eager weights may have after ten updates."""
 
 
-@dataclass(frozen=True)
-class BenchOptions:
-    """What to measure."""
-
-    game: tyro.conf.Positional[str] = "seaquest"
-    """As for 'gramian train'."""
-    runs: int = 1
-    """Size of the population."""
-    arm: str = "dqn"
-    """As for 'gramian train'."""
-    agent: str = ""
-    """As for 'gramian train'; the default is the preset's."""
-    preset: str = ""
-    """The default goes with the game."""
-    envs_per_run: int = 1
-    """Environments of each run."""
-    replay_capacity: int = 10_000
-    """Transitions kept for each run."""
-    seconds: float = 10.0
-    """Of each measurement."""
-    device: str = "auto"
-    """cpu, cuda or auto."""
-    replay_device: str = "auto"
-    """As for 'gramian train': cpu, cuda, or auto for the learner's device if it fits there."""
-    execution: Execution | Literal["auto"] = "auto"
-    """How the work reaches a GPU; auto is compiled."""
-    tf32: bool | None = None
-    """Whether a GPU may round products to TF32; the default is the preset's."""
-    sequential: bool | None = None
-    """Whether the actors wait for the learner; the default is the preset's."""
-    torch_threads: int = 1
-    """Threads of torch on the CPU."""
-    cores: int = 0
-    """Cores for Atari's emulators, a process each; 0 takes all. With 1 a single game beside a GPU is played in the
-    process that learns."""
-    patience_us: int | None = None
-    """Microseconds that processes spin before they sleep, when they wait for each other; by default as in training."""
-    check: bool = False
-    """Measure nothing: show that compiled and graphed updates of the agent, or of each agent, give the weights of eager
-    ones. Needs CUDA."""
-
-
 def bench_command(options: BenchOptions) -> int:
-    """Measure how fast a population trains here, and where the time of a step goes."""
+    """See `BenchOptions`."""
     device = pick_device(options.device)
     if options.check:
         return _check(device, [options.agent] if options.agent else AGENTS)
@@ -79,23 +36,23 @@ def bench_command(options: BenchOptions) -> int:
     if not 0 < options.seconds < 3600:
         raise UserError(f"--seconds {options.seconds} is no time to measure; give more than 0 and less than 3600")
     torch.set_num_threads(check_torch_threads(options.torch_threads, cores()))
-    game = find_game(options.game)
-    preset = options.preset or PRESET_FOR[game.kind]
-    check_preset(preset, game.kind)
+    for game in map(find_game, options.games):
+        check_preset(options.preset, game.kind)
     named = {"agent": options.agent} if options.agent else {}
-    settings = _sized(settings_from(named, "--agent", load_preset(preset)), options)
-    arm = parse_arm(options.arm, settings.kappa)
-    config = Config(preset, settings, population([options.game], [arm], list(range(options.runs))))
+    settings = _sized(settings_from(named, "--agent", load_preset(options.preset)), options)
+    arms = [parse_arm(arm, settings.kappa) for arm in options.arms]
+    config = Config(options.preset, settings, population(options.games, arms, list(range(options.runs))))
     execution = pick_execution(options.execution, device)
     replay_device = _placed(config, device, options.replay_device)
     spin_s = spin_time(config, options.cores, device) if options.patience_us is None else options.patience_us / 1e6
+    names = ", ".join(dict.fromkeys(run.game.name for run in config.runs))
     waits = ", emulator in the learner's process" if spin_s is None else ""
     if spin_s:
         waits = f", spinning for {1e6 * spin_s:,.0f} µs"
     rounding = ", TF32" if device.type == "cuda" and settings.tf32 else ""
     order = ", sequential" if settings.sequential else ""
     print(
-        f"{options.runs} × {game.name}, {settings.agent}, {arm}, preset {preset}, "
+        f"{options.runs} × {names}, {settings.agent}, {', '.join(map(str, arms))}, preset {options.preset}, "
         f"{counted(options.envs_per_run, 'environment')} a run, "
         f"on {device} ({execution}{rounding}{order}), replay on {replay_device}{waits}, torch {torch.__version__}"
     )
@@ -143,8 +100,8 @@ def _sized(preset: Settings, options: BenchOptions) -> Settings:
         envs_per_run=options.envs_per_run,
         replay_capacity=options.replay_capacity,
         prefill_agent_steps=max(preset.prefill_agent_steps, least),
-        tf32=preset.tf32 if options.tf32 is None else options.tf32,
-        sequential=preset.sequential if options.sequential is None else options.sequential,
+        tf32=options.tf32,
+        sequential=options.sequential,
     )
 
 

@@ -2,29 +2,18 @@
 
 import sys
 from collections import Counter
-from dataclasses import dataclass
-from pathlib import Path
 
 from gramian.claims.page import page
 from gramian.claims.paper import claims
 from gramian.claims.rules import VERDICTS, judge
 from gramian.claims.tables import Tables
+from gramian.cli.options import ClaimsOptions
 from gramian.core.errors import UserError
 from gramian.core.files import output_folder, replace_text
 
 
-@dataclass(frozen=True)
-class ClaimsOptions:
-    """Where the tables are, and where the page goes."""
-
-    results: Path = Path("results")
-    """Folder of the tables."""
-    out: Path = Path("docs/claims.md")
-    """The page."""
-
-
 def claims_command(options: ClaimsOptions) -> int:
-    """Judge every claim of the paper by the tables and write the page."""
+    """See `ClaimsOptions`."""
     if not options.results.is_dir():
         raise UserError(f"there is no folder '{options.results}'; name the folder of the tables: --results FOLDER")
     tables = Tables(options.results)

@@ -1,10 +1,11 @@
 """``gramian demo``."""
 
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import gramian
+from gramian.cli.options import DemoOptions
 from gramian.core.errors import WorkFailed
 from gramian.core.files import locked, output_folder
 from gramian.demo import differences, page, steps
@@ -19,19 +20,8 @@ ANALYSIS = "analysis"
 TITLE = "Demo: decorrelated features in reinforcement learning"
 
 
-@dataclass(frozen=True)
-class Options:
-    """Where the demo is written."""
-
-    out: Path = Path("demo")
-    """Folder for index.html and everything it is made from; what is done there already is not done again."""
-
-
-def demo(options: Options) -> int:
-    """See it work: regression, Mountain Car and DQN with and without the Gram penalty, in a few minutes on two cores.
-
-    Writes index.html into --out. Interrupted, it goes on where it stopped when it is called again.
-    """
+def demo(options: DemoOptions) -> int:
+    """See `DemoOptions`."""
     out = output_folder(options.out)
     with locked(out / "lock"):
         try:

@@ -2,19 +2,15 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Self
 
 import torch
-import tyro
 
+from gramian.cli.options import EvaluateOptions
 from gramian.core.errors import WorkFailed
 from gramian.core.files import output_folder, replace_text
 from gramian.core.progress import counted
-from gramian.deep.envs.options import EnvironmentOptions
-from gramian.deep.runs.evaluation import AT_ONCE, PlayedGame, evaluate, summary
-from gramian.deep.runs.load import CONFIG, Run, load_run, read_run
+from gramian.deep.runs.evaluation import PlayedGame, evaluate, summary
+from gramian.deep.runs.load import Run, load_run
 from gramian.deep.runs.video import check_video, record
 
 EVALUATION = "evaluation.csv"
@@ -24,39 +20,8 @@ EVALUATION_COLUMNS = (
 """``agent_steps`` is when the weights were saved; ``epsilon`` and ``seed`` are the evaluation's."""
 
 
-@dataclass(frozen=True)
-class EvaluateOptions:
-    """What to play. The games are those of the training, with its settings, unless they are overridden."""
-
-    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """Folder of the run: OUT/<run>."""
-    episodes: int = 30
-    """Whole games to play."""
-    epsilon: float = 0.01
-    """Share of random actions."""
-    seed: int = 0
-    """Another seed gives other games."""
-    record: Path | None = None
-    """Make a video of the first game: a path that ends in .mp4 or .gif."""
-    out: Path | None = None
-    """Folder for evaluation.csv; the run's where none is named."""
-    at_once: int = AT_ONCE
-    """Games that are played side by side."""
-    device: str = "cpu"
-    """cpu, cuda or auto."""
-    environment: Annotated[EnvironmentOptions, tyro.conf.arg(name="")] = field(default_factory=EnvironmentOptions)
-
-    @classmethod
-    def defaults(cls, arguments: Sequence[str]) -> Self:
-        """The options with the settings of the run that ``arguments`` name, for the command line to override."""
-        for before, argument in zip(["", *arguments], arguments, strict=False):
-            if before not in ("--out", "--record") and (Path(argument) / CONFIG).is_file():
-                return cls(tyro.MISSING, environment=read_run(Path(argument)).settings.environment)
-        return cls(tyro.MISSING)
-
-
 def evaluate_command(options: EvaluateOptions) -> int:
-    """Let a trained run play whole games; show its raw returns and write them to evaluation.csv."""
+    """See `EvaluateOptions`."""
     torch.set_num_threads(1)  # more than one starve the emulators
     out = options.run if options.out is None else options.out
     if options.record is not None:

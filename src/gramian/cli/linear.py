@@ -9,11 +9,7 @@ from gramian.linear.theory import Theory
 
 
 def regression_command(options: Regression) -> int:
-    """Stochastic linear regression with and without decorrelated features, and the controls.
-
-    Writes regression.csv, regression_summary.csv and two figures into --out, and prints the table. Interrupted, it goes
-    on where it stopped when it is called again with the same options.
-    """
+    """See `Regression`."""
     from gramian.linear.figures import write_regression_figures
 
     results = regression.compute(options)
@@ -24,11 +20,7 @@ def regression_command(options: Regression) -> int:
 
 
 def td_command(options: TD) -> int:
-    """TD(0) policy evaluation on random decision processes or Boyan's chain, plain and decorrelated, with controls.
-
-    Writes td.csv, td_summary.csv and a figure into --out, and prints the table. Interrupted, it goes on where it
-    stopped when it is called again with the same options.
-    """
+    """See `TD`."""
     from gramian.linear.figures import write_td_figure
 
     results = td.compute(options)
@@ -39,12 +31,7 @@ def td_command(options: TD) -> int:
 
 
 def mountain_car_command(options: MountainCar) -> int:
-    """Q-learning on Mountain Car with tile-coded features, with and without decorrelation, and the controls.
-
-    Writes mountain_car.csv, mountain_car_runs.csv, mountain_car_summary.csv, mountain_car_contrasts.csv,
-    mountain_car_features.csv, mountain_car_distances.csv and three figures into --out, and prints the summary.
-    Interrupted, it goes on where it stopped when it is called again with the same options.
-    """
+    """See `MountainCar`."""
     from gramian.linear.figures import write_mountain_car_figures
 
     results = mountain_car.compute(options.quickened())
@@ -55,11 +42,7 @@ def mountain_car_command(options: MountainCar) -> int:
 
 
 def theory_command(options: Theory) -> int:
-    """Check the paper's propositions on random Markov decision processes under a fixed policy.
-
-    Prints what was computed and a verdict for each. Statements of the paper that are false are expected to fail; the
-    exit code is 1 where any verdict is not the expected one.
-    """
+    """See `Theory`."""
     folder = None if options.out is None else output_folder(options.out)
     found = theory.check(options)
     if folder is not None:

@@ -5,13 +5,19 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import Any
 
-import tyro
-
+from gramian.cli.options import (
+    ChooseOptions,
+    MatchOptions,
+    Placement,
+    PlanOptions,
+    RunOptions,
+    RunsOptions,
+    StatusOptions,
+)
 from gramian.cli.train import check_torch_threads
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, files_below, output_folder, plan_paths, replace_text
@@ -27,135 +33,9 @@ from gramian.study.run import Executor, run_study
 from gramian.study.spec import StudySpec, parse_study, part_options, read_study_text
 from gramian.study.status import reasons, survey, watch
 
-SHORTEST_STALL_MIN = 1.0
-"""Starting and compiling take some time too."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """Where a study is trained, and how its cells are packed."""
-
-    study: tyro.conf.Positional[str]
-    """paper, controls, kappa, minatar, demo, smoke or another that the package ships, or your own .toml."""
-    games: Annotated[tuple[str, ...] | None, tyro.conf.arg(metavar="GAME [GAME …]")] = None
-    """Only these of its games, for a study that is run in parts. Decided when the study is planned."""
-    seeds: Annotated[tuple[int, ...] | None, tyro.conf.arg(metavar="SEED [SEED …]")] = None
-    """Only these of its seeds. Decided when the study is planned."""
-    executor: Literal["local", "ray"] = "local"
-    """Processes of this machine, or a Ray cluster (extra 'ray')."""
-    ray_address: str = ""
-    """host:port of a Ray cluster; where it is left away, one that runs here is taken, or else one is started."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """What the learners run on; decided when the study is planned."""
-    workers: int = 0
-    """Populations that are trained at the same time; 0 takes one for each GPU or core, as far as memory goes."""
-    population: int = 0
-    """Most runs of a population; 0 takes what fits into the memory. Decided when the study is planned."""
-    torch_threads: int = 0
-    """Threads of torch for each population on the CPU, 1 where it is 0. Decided when the study is planned."""
-    checkpoint_replay: bool = True
-    """Save the replay, so that a resumed run is the one that was never interrupted. Decided with the plan."""
-    rate: float = 0.0
-    """Agent steps a second of a population, for the cost; 0 measures it."""
-    measure_s: float = 3.0
-    """Seconds to measure the rate of each kind of population."""
-    stall_min: float = 30.0
-    """Minutes without a step after which a process that trains is taken for hung, and killed; 0 for never."""
-
-    def __post_init__(self) -> None:
-        for name in ("games", "seeds"):
-            if getattr(self, name) == ():
-                raise UserError(f"--{name} is empty; name some of the study's {name}, or leave it away for all")
-        for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
-            if not getattr(self, name) >= 0:
-                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
-        if 0 < self.stall_min < SHORTEST_STALL_MIN:
-            raise UserError(
-                f"--stall-min is {self.stall_min}; it must be {SHORTEST_STALL_MIN:g} or more, or 0 for never"
-            )
-        if self.measure_s <= 0:
-            raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
-        if self.ray_address and self.executor != "ray":
-            raise UserError("--ray-address is for --executor ray; add it, or leave the address away")
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanOptions(Placement):
-    """What to plan, and for which hardware."""
-
-    out: Path | None = None
-    """Folder to write the plan to; where it is left away, it is only shown."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOptions(Placement):
-    """What to run, and on which hardware."""
-
-    out: Path
-    """Folder of the study, on a path that all nodes see; where there is one already, the run goes on with it."""
-    retries: int = 2
-    """How often a population that failed, hung or was killed is taken up again."""
-    within_min: float = 0.0
-    """Minutes after which all that is being trained is saved, and the study ends. Where not all can be finished by
-    then, at the rate of the last two minutes, some of it is stopped before, so that the rest is. 0 for no such end."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("retries", "within_min"):
-            if not getattr(self, name) >= 0:
-                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
-
-
-@dataclass(frozen=True, kw_only=True)
-class StatusOptions:
-    """Which study to look at."""
-
-    folder: tyro.conf.Positional[Path]
-    """The one that was given as --out, or one with the parts of a study in it."""
-    once: bool = False
-    """Show it once, as text, and end; so it is where the output is no terminal."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatchOptions:
-    """Which arm the others are matched to."""
-
-    folder: tyro.conf.Positional[Path]
-    """A study with a grid of κ for each penalty, or the folder above the parts of one."""
-    arm: str
-    """KIND[:KAPPA][:uncentered], one of the study's arms."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChooseOptions:
-    """Which studies tuned κ, and where the study that judges their choices is written to."""
-
-    folders: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER [FOLDER …]")]
-    """Studies with a grid of κ for each penalty and games in [evaluation]; of one in parts, the folder above them."""
-    out: Path
-    """File to write the study to: .toml."""
-    title: str = ""
-    """Of the study."""
-    frames: int = 0
-    """Of a run; those of the tuning studies where it is 0."""
-    matched: str = "norm"
-    """Penalty that is also judged at the κ of gram's mean feature norm; none where empty."""
-    decor: bool = True
-    """Add decor, which is the same number as gram, at its κ."""
-    also: tuple[str, ...] = ()
-    """Further arms for all games: KIND[:KAPPA][:uncentered]."""
-
-    def __post_init__(self) -> None:
-        if not self.folders:
-            raise UserError("no study to choose from; name at least one folder")
-        if self.out.suffix != ".toml":
-            raise UserError(f"--out is '{self.out}'; it must be the name of a .toml file")
-        if self.frames < 0:
-            raise UserError(f"--frames is {self.frames}; it must be 0 or more")
-
 
 def plan_command(options: PlanOptions) -> int:
-    """Show what a study costs and how its cells are packed; write the plan where --out is given."""
+    """See `PlanOptions`."""
     text, spec = _read(options)
     made = options.out is not None and (options.out / PLAN).exists()
     plan, hardware, share = _plan(options, spec, options.out if made else None)
@@ -177,7 +57,7 @@ def plan_command(options: PlanOptions) -> int:
 
 
 def run_command(options: RunOptions) -> int:
-    """Do what is not done of a study: games × arms × seeds."""
+    """See `RunOptions`."""
     ends = time.monotonic() + 60 * options.within_min if options.within_min else math.inf
     text, spec = _read(options)
     if (options.out / EXPORT).exists():
@@ -227,7 +107,7 @@ def _interrupt(number: int, _frame: FrameType | None) -> None:
 
 
 def status_command(options: StatusOptions) -> int:
-    """Show how a study stands, or the parts of one in the folders below."""
+    """See `StatusOptions`."""
     check_exports(options.folder)
     folders = [path.parent for path in plan_paths(options.folder)] or [options.folder]
     watch({folder: read_plan(folder) for folder in folders}, once=options.once, left=in_no_part(options.folder))
@@ -235,11 +115,7 @@ def status_command(options: StatusOptions) -> int:
 
 
 def match_command(options: MatchOptions) -> int:
-    """Show at which κ each penalty leaves features of the same mean norm as an arm does.
-
-    The norm is the mean ‖φ‖ over the last quarter of training, a geometric mean over games and seeds; then in every
-    game by itself. Between two κ of the grid it is interpolated, linearly in log κ and log norm.
-    """
+    """See `MatchOptions`."""
     from gramian.report.choose import PlannedStudy, games_of, match
 
     study = PlannedStudy(options.folder)
@@ -259,7 +135,7 @@ def match_command(options: MatchOptions) -> int:
 
 
 def choose_command(options: ChooseOptions) -> int:
-    """Choose the κ of every penalty, and write the study that judges the choice on the games kept for it."""
+    """See `ChooseOptions`."""
     from gramian.report.choose import evaluation_study
 
     made = evaluation_study(
@@ -278,16 +154,8 @@ def choose_command(options: ChooseOptions) -> int:
     return 0
 
 
-@dataclass(frozen=True)
-class RunsOptions:
-    """Where to look."""
-
-    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
-    """Every run below it is shown, also of exported studies."""
-
-
 def runs_command(options: RunsOptions) -> int:
-    """List the runs below a folder: how far they are, and the mean raw return of their last 100 games."""
+    """See `RunsOptions`."""
     runs = sorted([*list_runs(options.folder), *exported_runs(options.folder)], key=lambda run: run.folder)
     if not runs:
         raise UserError(f"there is no run below '{options.folder}'; name the folder that was given as --out")

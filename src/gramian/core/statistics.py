@@ -11,8 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.integrate
-import scipy.stats
+import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]

@@ -36,7 +36,12 @@ Copies = int | Literal["one", "all"]
 
 @dataclass(frozen=True)
 class MountainCar(SweepOptions):
-    """Options of ``gramian mountain-car``."""
+    """Q-learning on Mountain Car with tile-coded features, with and without decorrelation, and the controls.
+
+    Writes mountain_car.csv, mountain_car_runs.csv, mountain_car_summary.csv, mountain_car_contrasts.csv,
+    mountain_car_features.csv, mountain_car_distances.csv and three figures into --out, and prints the summary.
+    Interrupted, it goes on where it stopped when it is called again with the same options.
+    """
 
     out: Path = Path("mountain-car")
     """Folder for the tables, the figures and the finished cells."""

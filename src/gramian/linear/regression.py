@@ -22,7 +22,11 @@ QUICK_RUNS, QUICK_STEPS = 100, 4000
 
 @dataclass(frozen=True)
 class Regression(CurveOptions):
-    """Options of ``gramian regression``."""
+    """Stochastic linear regression with and without decorrelated features, and the controls.
+
+    Writes regression.csv, regression_summary.csv and two figures into --out, and prints the table. Interrupted, it goes
+    on where it stopped when it is called again with the same options.
+    """
 
     out: Path = Path("regression")
     """Folder for the tables, the figures and the finished cells."""

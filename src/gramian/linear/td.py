@@ -21,7 +21,11 @@ QUICK_RUNS, QUICK_STEPS = 10, 2000
 
 @dataclass(frozen=True)
 class TD(CurveOptions):
-    """Options of ``gramian td``."""
+    """TD(0) policy evaluation on random decision processes or Boyan's chain, plain and decorrelated, with controls.
+
+    Writes td.csv, td_summary.csv and a figure into --out, and prints the table. Interrupted, it goes on where it
+    stopped when it is called again with the same options.
+    """
 
     out: Path = Path("td")
     """Folder for the tables, the figure and the finished cells."""

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import scipy.linalg
-import scipy.optimize
-import scipy.stats
+import scipy  # its parts are loaded when they are used
 
 from gramian.core.csv_tables import write_csv
 from gramian.core.errors import require, require_least
@@ -35,7 +33,11 @@ APPROACHED = 0.05
 
 @dataclass(frozen=True)
 class Theory:
-    """Options of ``gramian theory``."""
+    """Check the paper's propositions on random Markov decision processes under a fixed policy.
+
+    Prints what was computed and a verdict for each. Statements of the paper that are false are expected to fail; the
+    exit code is 1 where any verdict is not the expected one.
+    """
 
     states: int = 12
     """States of the random processes."""

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from gramian.cli.train import TrainOptions
+from gramian.cli.options import TrainOptions
 from gramian.core.errors import UserError
 from gramian.core.games import find_game
 from gramian.deep.agent.arms import Arm
@@ -45,10 +45,10 @@ def test_an_option_goes_before_the_agent_and_the_agent_before_the_preset(values,
 
 
 def test_the_command_lines_agent_sets_the_defaults_of_the_other_options():
-    settings = TrainOptions.defaults(["--game", "seaquest", "--agent", "full-rainbow"]).settings
+    settings = TrainOptions.defaults(["--games", "seaquest", "--agent", "full-rainbow"]).settings
     assert parts(settings) == ("full-rainbow", 3, True, True, True, True)
     with pytest.raises(UserError, match="unknown agent 'rainbw'; did you mean 'rainbow'"):
-        TrainOptions.defaults(["--game", "seaquest", "--agent", "rainbw"])
+        TrainOptions.defaults(["--games", "seaquest", "--agent", "rainbw"])
 
 
 ALONE = {

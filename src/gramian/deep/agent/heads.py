@@ -12,14 +12,12 @@ outputs at (s, a) with it.
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-HeadKind = Literal["scalar", "categorical", "quantile", "implicit"]
-TDLoss = Literal["huber", "squared"]
+from gramian.deep.choices import HeadKind, TDLoss
 
 
 @dataclass(frozen=True)

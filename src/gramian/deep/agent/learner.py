@@ -10,13 +10,13 @@ from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm, Arms
 from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.diagnostics import diagnose
-from gramian.deep.agent.heads import TDLoss
 from gramian.deep.agent.losses import Losses, Objective
 from gramian.deep.agent.model import Model, Pass
 from gramian.deep.agent.networks import NetworkSpec, init
 from gramian.deep.agent.optimiser import Adam
 from gramian.deep.agent.state import Layout, State
 from gramian.deep.agent.streams import Stream, torch_bits, torch_integers, torch_uniform
+from gramian.deep.choices import TDLoss
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from torch import Tensor
 from gramian.deep.agent import heads
 from gramian.deep.agent.arms import Arms, Group
 from gramian.deep.agent.batch import Batch
-from gramian.deep.agent.heads import TDLoss
 from gramian.deep.agent.model import Model, Pass
 from gramian.deep.agent.networks import Parameters, body, forward, head
 from gramian.deep.agent.state import Layout
+from gramian.deep.choices import TDLoss
 
 Counter = int | Tensor
 """Updates done so far: what the random numbers of an update are a function of; an int, or int64 ``[P, 1]``."""

@@ -9,14 +9,15 @@ from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.deep.agent.heads import Head
 from gramian.deep.agent.learner import Learner
+from gramian.deep.choices import Execution
 from gramian.deep.engines.cuda import CudaEngine, HostReplayEngine
 from gramian.deep.engines.engine import Engine
-from gramian.deep.engines.graphs import Execution, compare, pick_execution
+from gramian.deep.engines.graphs import compare, pick_execution
 from gramian.deep.engines.plain import PlainEngine
 from gramian.deep.envs.observations import FrameStack, ObservationSpec
 from gramian.deep.replay import Exponents, HostReplay, Replay
 
-__all__ = ["Engine", "Execution", "compare", "make_engine", "pick_execution"]
+__all__ = ["Engine", "compare", "make_engine", "pick_execution"]
 
 _MOST_GATHERING = 4
 """Most threads that gather a batch from a replay on the host, beside a GPU."""

@@ -16,9 +16,8 @@ from gramian.deep.agent.batch import Batch
 from gramian.deep.agent.heads import Head
 from gramian.deep.agent.learner import Learner, LearnerConfig, update
 from gramian.deep.agent.networks import NetworkSpec
+from gramian.deep.choices import Execution
 
-Execution = Literal["eager", "graphed", "compiled"]
-"""How the work of a step reaches a GPU: operation by operation; as a CUDA graph; compiled, and then as a CUDA graph."""
 WARM_UP = 3
 """Calls before a recording: the first ones compile and load libraries, which cannot be recorded."""
 

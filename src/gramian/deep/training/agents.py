@@ -15,11 +15,14 @@ name an agent other than the preset's sets all of them.
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import Kind
-from gramian.deep.agent.heads import Head, HeadKind
+from gramian.deep.choices import HeadKind
+
+if TYPE_CHECKING:
+    from gramian.deep.agent.heads import Head
 
 AgentName = Literal["dqn", "c51", "qr", "iqn", "rainbow", "full-rainbow"]
 AGENTS: tuple[str, ...] = get_args(AgentName)
@@ -80,8 +83,10 @@ def check_agent(settings: Mapping[str, Any]) -> None:
         raise UserError(f"v_min is {low} and v_max {high}; v_min must be less than v_max, and both finite")
 
 
-def head_of(settings: Mapping[str, Any], game: Kind) -> Head:
+def head_of(settings: Mapping[str, Any], game: Kind) -> "Head":
     """The head of an agent that plays a kind of game."""
+    from gramian.deep.agent.heads import Head
+
     kind = _parts(settings["agent"])[0]
     shape: dict[str, Any] = {"dueling": settings["dueling"], "noisy": settings["noisy"]}
     if kind == "categorical":

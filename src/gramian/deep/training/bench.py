@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gramian.deep.engines import Execution
+from gramian.deep.choices import Execution
 from gramian.deep.envs import Environments
 from gramian.deep.training.config import Config
 from gramian.deep.training.trainer import Trainer, make_environments

@@ -16,7 +16,7 @@ from gramian.core.arms import PLAIN, Arm, parse_arm
 from gramian.core.errors import UserError, require, require_least, unknown
 from gramian.core.games import Game, Kind, find_game
 from gramian.core.typed import from_table
-from gramian.deep.agent.heads import TDLoss
+from gramian.deep.choices import TDLoss
 from gramian.deep.envs.options import EnvironmentOptions
 from gramian.deep.training.agents import AgentName, agent_parts, check_agent
 

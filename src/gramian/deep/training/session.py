@@ -16,7 +16,8 @@ import torch
 
 from gramian.core.errors import UserError, WorkFailed
 from gramian.core.files import durable_folder, locked, output_folder, replace_text
-from gramian.deep.engines import Execution, pick_execution
+from gramian.deep.choices import Execution
+from gramian.deep.engines import pick_execution
 from gramian.deep.training.boards import Board, check_boards, open_boards
 from gramian.deep.training.checkpoint import KEPT, Checkpoint, Checkpoints, seal, sealed
 from gramian.deep.training.config import Config, RunSpec, settings_from

@@ -19,7 +19,8 @@ from gramian.core.errors import UserError
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import Kind as NetworkKind
 from gramian.deep.agent.networks import NetworkSpec
-from gramian.deep.engines import Execution, make_engine
+from gramian.deep.choices import Execution
+from gramian.deep.engines import make_engine
 from gramian.deep.envs import Environments, Step
 from gramian.deep.envs.observations import ObservationSpec
 from gramian.deep.replay import Exponents, Replay
