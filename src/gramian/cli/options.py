@@ -21,7 +21,7 @@ from gramian.deep.envs.options import EnvironmentOptions
 from gramian.deep.training.boards import BoardName
 from gramian.deep.training.config import Settings, load_preset, settings_from
 
-PRESET_FOR: dict[Kind, str] = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole"}
+PRESET_FOR: dict[Kind, str] = {"atari": "author", "minatar": "minatar", "cartpole": "cartpole", "gym": "gym"}
 """The preset for each kind of game where none is named."""
 
 WITH_RESUME = (
@@ -57,14 +57,15 @@ class TrainOptions:
     """
 
     games: Annotated[tuple[str, ...], tyro.conf.arg(metavar="GAME [GAME …]")] = ()
-    """The paper's or ALE's names (seaquest, SpaceInvaders), minatar/breakout, or cartpole."""
+    """The paper's or ALE's names (seaquest, SpaceInvaders), minatar/breakout, cartpole, or gym:ID for any environment
+    of Gymnasium with vectors (or images as Atari's) to see and discrete actions, as gym:LunarLander-v3."""
     arms: Annotated[tuple[str, ...], tyro.conf.arg(metavar="ARM [ARM …]")] = ()
     """KIND[:KAPPA][:uncentered] with KIND none (or dqn), decor, gram, gram-unbiased, norm, cross, l2, dr3, isotropy,
     correlation, gram-permuted, vicreg or sigreg; several joined by +, as gram:0.08+norm:0.2."""
     seeds: Annotated[tuple[int, ...], tyro.conf.arg(metavar="SEED [SEED …]")] = (0,)
     """One run for each. Games × arms × seeds make one population."""
     preset: str = ""
-    """author, nature, dopamine, minatar, cartpole, smoke, tiny, dopamine-c51, dopamine-qr, dopamine-iqn,
+    """author, nature, dopamine, minatar, cartpole, gym, smoke, tiny, dopamine-c51, dopamine-qr, dopamine-iqn,
     dopamine-rainbow, full-rainbow, minatar-qr, minatar-rainbow, or your own .toml; the default goes with the game."""
     out: Path | None = None
     """Folder of the population; each run gets its own below it."""

@@ -4,14 +4,14 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from gramian.core.errors import unknown
+from gramian.core.errors import UserError, unknown
 
-Kind = Literal["atari", "minatar", "cartpole"]
+Kind = Literal["atari", "minatar", "cartpole", "gym"]
 
 
 @dataclass(frozen=True)
 class Game:
-    """One game: its emulator and ``id`` there, its ``name`` in commands and folders, its ``title`` in tables."""
+    """One game: its emulator and ``id`` there, its ``name`` in commands, its ``title`` in tables."""
 
     kind: Kind
     id: str
@@ -59,15 +59,23 @@ def key(name: str) -> str:
     return re.sub(r"[_\s/-]", "", _VERSION.sub("", name.removeprefix("ALE/"))).lower()
 
 
+_GYM = "gym:"
+_GYM_ID = re.compile(r"\w[\w.:-]*(/\w[\w.-]*)?")
+"""Of Gymnasium's environments: ``[module:][namespace/]name-v0``."""
 _BY_KEY = {key(name): game for name, game in GAMES.items()}
 
 
 def _known(name: str) -> Game | None:
+    if name.startswith(_GYM):
+        own = name.removeprefix(_GYM)
+        return Game("gym", own, name, own) if _GYM_ID.fullmatch(own) else None
     return None if name == "CartPole-v0" else _BY_KEY.get(key(name))  # CartPole-v0 is another task
 
 
 def find_game(name: str) -> Game:
     """Find a game by the paper's name, ALE's, Gymnasium's id, ``minatar/<game>`` or ``cartpole``, in any case.
+
+    Every other environment of Gymnasium is ``gym:<id>``; whether it can be played is seen when it is made.
 
     Examples
     --------
@@ -75,8 +83,12 @@ def find_game(name: str) -> Game:
     True
     >>> find_game("minatar/breakout")
     Game(kind='minatar', id='breakout', name='minatar/breakout', title='MinAtar Breakout')
+    >>> find_game("gym:LunarLander-v3")
+    Game(kind='gym', id='LunarLander-v3', name='gym:LunarLander-v3', title='LunarLander-v3')
     """
     if (game := _known(name)) is None:
+        if name.startswith(_GYM):
+            raise UserError(f"unknown game {name!r}; write gym: and an environment's id, as gym:LunarLander-v3")
         raise unknown("game", name, GAMES)
     return game
 

@@ -1,6 +1,7 @@
 """Sections of the page: beyond the control, at equal feature norm, the choice of κ, and what was run."""
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -182,7 +183,7 @@ def _matched_row(found: Matched) -> list[str]:
 
 # ---- what was run ----------------------------------------------------------------------------------------------------
 
-_KINDS = ("atari", "minatar", "cartpole")
+_KINDS = ("atari", "minatar", "cartpole", "gym")
 
 
 def settings_table(study: Study) -> list[tuple[str, str]]:
@@ -245,7 +246,8 @@ def _command(words: Sequence[object]) -> str:
 
 
 def _kind(game: str) -> str:
-    return "minatar" if game.startswith("minatar/") else "cartpole" if game == "cartpole" else "atari"
+    kind = re.split("[/:]", game, maxsplit=1)[0]
+    return kind if kind in _KINDS else "atari"
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

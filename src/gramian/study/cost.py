@@ -22,7 +22,7 @@ LARGEST = {"cpu": 16, "cuda": 64}
 """Most runs of a population. Beyond it little is gained, and a failure costs more."""
 SAVED_COPIES = 4
 """Online and target weights and Adam's two moments; in float32."""
-STATED_BYTES_PER_TRANSITION = {"atari": 700.0, "minatar": 30.0, "cartpole": 30.0}
+STATED_BYTES_PER_TRANSITION = {"atari": 700.0, "minatar": 30.0, "cartpole": 30.0, "gym": 30.0}
 """Of a checkpointed replay where nothing is measured. Random play gave 174 to 440 in eight Atari games and 17 in two of
 MinAtar; for CartPole it is about what a transition has uncompressed."""
 

@@ -164,6 +164,8 @@ def test_an_interruption_saves_and_the_resumed_run_is_the_undisturbed_one(undist
     "changes",
     [
         {"game": "minatar/space_invaders", "frames": 700, "checkpoint_period_agent_steps": 200},
+        {"game": "gym:Acrobot-v1", "frames": 700, "checkpoint_period_agent_steps": 200},
+        {"game": "gym:tests.deep.envs.made:Pixels-v0", "frames": 500, "update_period_agent_steps": 50},
         {"envs_per_run": 3, "n_step": 3, "double_q": True},
         {"layer_norm": True, "weight_decay": 0.01, "loss": "squared"},
         {"prioritized": True, "n_step": 3},

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gramian.deep.envs.games import Games, find_flavours, make_games
-    from gramian.deep.envs.options import AtariOptions, CartPoleOptions, EnvironmentOptions, Flavour, MinAtarOptions
+    from gramian.deep.envs.options import (
+        AtariOptions,
+        CartPoleOptions,
+        EnvironmentOptions,
+        Flavour,
+        GymOptions,
+        MinAtarOptions,
+    )
     from gramian.deep.envs.playing import Players
     from gramian.deep.envs.population import Environments, State, Step
 
@@ -16,6 +23,7 @@ __all__ = [
     "Environments",
     "Flavour",
     "Games",
+    "GymOptions",
     "MinAtarOptions",
     "Players",
     "State",
@@ -31,6 +39,7 @@ _HOME = {
     "Environments": "population",
     "Flavour": "options",
     "Games": "games",
+    "GymOptions": "options",
     "MinAtarOptions": "options",
     "Players": "playing",
     "State": "population",

@@ -81,9 +81,10 @@ def make_games(
         from gramian.deep.envs.minatar import MinAtarGames
 
         return MinAtarGames(game.id, count, options.minatar)
-    from gramian.deep.envs.cartpole import CartPoleGames
+    from gramian.deep.envs.gym import GymGames
 
-    return CartPoleGames(count, options.cartpole)
+    limits = {"cartpole": options.cartpole.max_episode_steps, "gym": options.gym.max_episode_steps}
+    return GymGames(game.id, count, limits[game.kind])
 
 
 def find_flavours(game: Game) -> tuple[Flavour, ...]:

@@ -79,12 +79,24 @@ class CartPoleOptions:
 
 
 @dataclass(frozen=True)
+class GymOptions:
+    """How Gymnasium's environments are played."""
+
+    max_episode_steps: int = 0
+    """An episode that has lasted so long is truncated; 0 takes the environment's own limit, or 27,000."""
+
+    def __post_init__(self) -> None:
+        require_least(self, 0, "max_episode_steps")
+
+
+@dataclass(frozen=True)
 class EnvironmentOptions:
     """The settings of every kind of game; a population reads those of its own kind."""
 
     atari: AtariOptions = field(default_factory=AtariOptions)
     minatar: MinAtarOptions = field(default_factory=MinAtarOptions)
     cartpole: CartPoleOptions = field(default_factory=CartPoleOptions)
+    gym: GymOptions = field(default_factory=GymOptions)
 
 
 def _check_probability(value: float) -> None:

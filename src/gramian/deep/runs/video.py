@@ -18,7 +18,7 @@ from gramian.deep.runs.load import Run
 Picture = NDArray[np.uint8]
 """``[height, width, 3]``; both are even once it is enlarged, as MP4 asks for."""
 
-FRAMES_PER_SECOND = {"atari": 60, "minatar": 10, "cartpole": 50}
+FRAMES_PER_SECOND = {"atari": 60, "minatar": 10, "cartpole": 50, "gym": 30}
 """At which pace each kind of game is shown; for Atari these are emulator frames."""
 ATARI_SCALE, MINATAR_CELL = 3, 32
 CHANNEL_COLOURS = np.frombuffer(
@@ -49,7 +49,8 @@ def record(run: Run, game: PlayedGame, path: Path, options: EnvironmentOptions |
     """Write a video of a game that ``run`` played; give its number of pictures.
 
     The game is played again from its seed and its actions: Atari in colour on its whole screen, MinAtar with a colour
-    for each channel, CartPole as a drawing. ``.mp4`` is written as it is played; a ``.gif`` is held in memory first.
+    for each channel, CartPole as a drawing, other environments of Gymnasium as they render themselves. ``.mp4`` is
+    written as it is played; a ``.gif`` is held in memory first.
     """
     check_video(path)
     options = options or run.config.settings.environment
@@ -90,7 +91,16 @@ def _screen(game: Game, options: EnvironmentOptions) -> tuple[Games, Callable[[N
         from gramian.deep.envs.atari import AtariGames
 
         return AtariGames(game.id, 1, options.atari, colour=True), np.asarray, ATARI_SCALE
+    if game.kind == "gym":
+        from gramian.deep.envs.gym import GymGames
+
+        return GymGames(game.id, 1, render=True), _even, 1
     return make_games(game, 1, options), _minatar_picture if game.kind == "minatar" else _cartpole_picture, 1
+
+
+def _even(picture: Picture) -> Picture:
+    height, width, _ = picture.shape
+    return picture[: height // 2 * 2, : width // 2 * 2]
 
 
 def _minatar_picture(channels: NDArray[np.uint8]) -> Picture:

@@ -59,7 +59,7 @@ _OWN: dict[HeadKind, tuple[tuple[str, ...], str]] = {
     "implicit": (("tau_samples", "target_tau_samples", "acting_tau_samples"), "random quantiles"),
 }
 """Settings that belong to one head, and what the others lack."""
-_LARGEST_RETURN: dict[Kind, float] = {"atari": 10.0, "minatar": 100.0, "cartpole": 100.0}
+_LARGEST_RETURN: dict[Kind, float] = {"atari": 10.0, "minatar": 100.0, "cartpole": 100.0, "gym": 100.0}
 """Where the support of a categorical head ends if no other is asked for, as in Dopamine's settings for these games."""
 
 

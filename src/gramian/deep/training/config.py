@@ -1,6 +1,7 @@
 """What a training run is made of: presets, their values, and the population that they are used for."""
 
 import math
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -39,8 +40,8 @@ NetworkChoice = Literal["auto", "nature", "dopamine", "minatar", "mlp"]
 class Settings:
     """Every value that a preset sets. All runs of a population share them.
 
-    A preset file holds the same names; its tables ``[environment.atari]``, ``[environment.minatar]`` and
-    ``[environment.cartpole]`` set the emulators.
+    A preset file holds the same names; its tables ``[environment.atari]``, ``[environment.minatar]``,
+    ``[environment.cartpole]`` and ``[environment.gym]`` set the emulators.
     """
 
     frames: int = 20_000_000
@@ -71,7 +72,7 @@ class Settings:
     """Quantiles that iqn chooses an action by."""
 
     network: NetworkChoice = "auto"
-    """``auto`` takes the one made for the game: nature for Atari, minatar for MinAtar, mlp for CartPole. dopamine is
+    """``auto`` takes the one made for the game: nature for images, minatar for MinAtar, mlp for vectors. dopamine is
     Dopamine's reading of nature, with padded convolutions and other initial weights."""
     features_dim: int = 0
     """Width of the hidden layers; 0 takes the network's own: 512 for Atari, 128 minatar, 64 mlp. The features are the
@@ -203,7 +204,7 @@ class RunSpec:
         terms = (str(term).replace(":", "-k", 1).replace(":", "-") for term in self.arm.terms or (self.arm,))
         agent = [self.agent] if self.agent != "dqn" else []
         arm = ["+".join(terms)] if self.arm.kappa or self.arm.kind != PLAIN or not agent else []
-        return "-".join([self.game.name.replace("/", "-"), *agent, *arm]) + f"{rate}-s{self.seed}"
+        return "-".join([re.sub("[/:]", "-", self.game.name), *agent, *arm]) + f"{rate}-s{self.seed}"
 
     def to_mapping(self) -> dict[str, Any]:
         """What `from_mapping` needs."""

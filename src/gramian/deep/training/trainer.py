@@ -28,8 +28,8 @@ from gramian.deep.training.agents import head_of
 from gramian.deep.training.config import Config
 from gramian.deep.training.schedules import epsilon_at, updates_at
 
-NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp"}
-"""The network made for each kind of game."""
+NETWORKS: dict[str, NetworkKind] = {"atari": "nature", "minatar": "minatar", "cartpole": "mlp", "gym": "mlp"}
+"""The network made for each kind of game; of Gymnasium's environments those that show images take nature."""
 FEATURES: dict[NetworkKind, int] = {"nature": 512, "dopamine": 512, "minatar": 128, "mlp": 64}
 """Width of each network's features where the settings name none."""
 SPIN_S = 0.002
@@ -54,7 +54,9 @@ class Episode:
 def network_spec(config: Config, observation: ObservationSpec, actions: int) -> NetworkSpec:
     """The network of a population's runs."""
     settings = config.settings
-    kind = NETWORKS[config.runs[0].game.kind] if settings.network == "auto" else settings.network
+    images = config.runs[0].game.kind == "gym" and len(observation.shape) == 3
+    own: NetworkKind = "nature" if images else NETWORKS[config.runs[0].game.kind]
+    kind = own if settings.network == "auto" else settings.network
     width, head = settings.features_dim or FEATURES[kind], head_of(vars(settings), config.runs[0].game.kind)
     return NetworkSpec(kind, observation.shape, actions, width, settings.layer_norm, head)
 
