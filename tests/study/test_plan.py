@@ -61,6 +61,21 @@ def test_labels_are_in_the_plan_and_in_the_folders_of_the_runs(tmp_path):
     assert load_run(run).spec.label == "gram (mine)"
 
 
+def test_learning_rates_and_settings_of_arms_are_in_the_plan_and_in_the_folders_of_the_runs(tmp_path):
+    text = """preset = "tiny"\ngames = ["cartpole"]\nseeds = [0]
+    [[arms]]\nkind = "dqn"\nlearning_rates = [1e-3, 1e-2]
+    [[arms]]\nkind = "dqn"\nsettings = { layer_norm = true }"""
+    plan = planned(tmp_path / "study", text)
+    assert read_plan(tmp_path / "study") == plan
+    for one in plan.populations:
+        assert perform(str(tmp_path / "study"), one.id, 1)["state"] == "done"
+    arms = {"dqn layer-norm", "dqn lr 0.001", "dqn lr 0.01"}
+    assert set(read_study(tmp_path / "study").runs["arm"]) == arms
+    assert read_planned(tmp_path / "study").cells.keys() == {("cartpole", arm, 0) for arm in arms}
+    (run,) = (tmp_path / "study").rglob("cartpole-dqn-layer-norm-s0")
+    assert load_run(run).network.layer_norm
+
+
 def test_a_plan_is_written_once(tmp_path):
     plan = planned(tmp_path / "study")
     before = (tmp_path / "study" / PLAN).read_bytes()

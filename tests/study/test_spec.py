@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from gramian.core.errors import UserError
 from gramian.core.games import PAPER_TITLES
 from gramian.deep.training.config import load_preset, settings_from
+from gramian.study.plan import make_plan
 from gramian.study.spec import load_study, parse_study, study_names
 from tests.study.studies import tiny
 
@@ -43,6 +45,41 @@ def test_an_arm_may_have_a_label_and_games_of_its_own():
         ("cartpole-dqn-s0", ""), ("cartpole-gram-k0.1-s0", "gram"),
         ("pong-dqn-s0", ""), ("pong-gram-k1.0-s0", "gram"),
     ]  # fmt: skip
+
+
+def test_an_arm_may_have_learning_rates_and_settings_of_its_own():
+    spec = parse_study(
+        'preset = "minatar"\ngames = ["minatar/breakout"]\nseeds = [3]\n[[arms]]\nkind = "dqn"\n'
+        '[[arms]]\nkind = "dqn"\nlearning_rates = [1e-5, 1e-3]\n'
+        '[[arms]]\nkind = "dqn"\nsettings = { layer_norm = true, weight_decay = 0.01 }',
+        "a study",
+    )
+    assert [run.name.removeprefix("minatar-breakout-") for run in spec.cells] == [
+        "dqn-s3",
+        "dqn-lr1e-05-s3",
+        "dqn-lr0.001-s3",
+        "dqn-layer-norm-weight-decay0.01-s3",
+    ]
+    plan = make_plan(spec, largest=9, device="cpu", torch_threads=1, checkpoint_replay=True)
+    own, changed = (plan.config(population).settings for population in plan.populations)
+    assert [len(population.runs) for population in plan.populations] == [3, 1]
+    assert own == spec.settings
+    assert changed == replace(spec.settings, layer_norm=True, weight_decay=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arm", "complaint"),
+    [
+        ("settings = { layer_nrm = true }", "unknown key in settings 'layer-nrm' of an arm of a study: 'layer_nrm'"),
+        ("settings = { frames = 5 }", "frames in settings of an arm of a study must be the same for all arms"),
+        ("learning_rates = [1e-5, 1e-5]", "arm 'dqn lr 1e-05' stands twice in a study"),
+        ("learning_rates = [-1.0]", "learning_rate is -1.0; it must be a finite number, 0 or more"),
+    ],
+)
+def test_settings_of_an_arm_that_cannot_be_are_one_line(arm, complaint):
+    text = f'preset = "minatar"\ngames = ["minatar/breakout"]\nseeds = [3]\n[[arms]]\nkind = "dqn"\n{arm}'
+    with pytest.raises(UserError, match=re.escape(complaint)):
+        _ = parse_study(text, "a study").cells
 
 
 def test_a_part_of_a_study_has_its_cells_in_its_order_and_no_arm_that_plays_none_of_its_games():
@@ -231,4 +268,14 @@ def test_the_norm_penalty_at_another_kappa_can_be_laid_beside_the_atari_evidence
 @pytest.mark.parametrize("name", study_names())
 def test_every_shipped_study_has_all_its_cells(name):
     spec = load_study(name)
-    assert len({cell.name for cell in spec.cells}) == len(spec.games) * len(spec.arms) * len(spec.seeds)
+    assert len({cell.name for cell in spec.cells}) == len(spec.games) * len(spec.entries) * len(spec.seeds)
+
+
+def test_the_controls_of_minatar_try_as_many_learning_rates_as_kappas_were_tried():
+    spec, tuned = load_study("minatar-controls"), load_study("minatar-kappa-a")
+    rates = sorted(entry.learning_rate or spec.settings.learning_rate for entry in spec.entries if not entry.variant)[
+        2:
+    ]
+    kappas = sorted(arm.kappa for arm in tuned.arms if arm.kind == "gram")
+    assert [rate / rates[0] for rate in rates] == pytest.approx([kappa / kappas[0] for kappa in kappas])
+    assert len(spec.cells) == 5 * 12 * 10

@@ -7,10 +7,10 @@ style, a marker and a hatch, so that no figure needs its colours to be read; it 
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gramian.core.errors import UserError, unknown
 
@@ -192,17 +192,22 @@ def _parse_term(text: str, default_kappa: float) -> Arm:
     return Arm(kind, kappa, centered is not False)
 
 
-def arm_label(arm: str, learning_rate: float | None, label: str = "") -> str:
-    """The name of an arm in tables and legends: its label if a study gave it one, else with its learning rate.
+def arm_label(run: Mapping[str, Any]) -> str:
+    """The name of a run's arm in tables and legends, from its ``config.toml``.
+
+    The label that a study gave it; else the arm with what it alone sets: learning rate and other settings.
 
     Examples
     --------
-    >>> arm_label("gram:10.24", None), arm_label("dqn", 3e-4), arm_label("norm:0.3", None, "norm (matched)")
-    ('gram:10.24', 'dqn lr 0.0003', 'norm (matched)')
+    >>> arm_label({"arm": "gram:10.24"}), arm_label({"arm": "norm:0.3", "label": "norm (matched)"})
+    ('gram:10.24', 'norm (matched)')
+    >>> arm_label({"arm": "dqn", "learning_rate": 3e-4}), arm_label({"arm": "dqn", "variant": "weight-decay0.01"})
+    ('dqn lr 0.0003', 'dqn weight-decay0.01')
     """
-    if label:
-        return label
-    return arm if learning_rate is None else f"{arm} lr {learning_rate:g}"
+    if label := run.get("label"):
+        return str(label)
+    rate = "" if run.get("learning_rate") is None else f" lr {run['learning_rate']:g}"
+    return f"{run['arm']}{rate} {run.get('variant', '')}".strip()
 
 
 def kind_of(arm: str) -> str:

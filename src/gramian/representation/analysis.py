@@ -307,4 +307,4 @@ def _curves(run: Run, statistics: FeatureStatistics) -> list[Point]:
 def _key(run: Run) -> tuple[str, str, str, int]:
     """Run, game, arm and seed: the first columns of every table."""
     spec = run.spec
-    return spec.name, spec.game.name, arm_label(str(spec.arm), spec.learning_rate, spec.label), spec.seed
+    return spec.name, spec.game.name, arm_label(spec.to_mapping()), spec.seed

@@ -93,7 +93,7 @@ def evaluate_flavours(
                 FlavourGame(
                     run.spec.name,
                     run.spec.game.name,
-                    arm_label(str(run.spec.arm), run.spec.learning_rate, run.spec.label),
+                    arm_label(run.spec.to_mapping()),
                     run.spec.seed,
                     run.agent_steps,
                     epsilon,

@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from gramian.core.arms import arm_label
 from gramian.core.errors import UserError
 from gramian.core.files import EXPORT, file_name, files_below, plan_paths, replace_text
 from gramian.core.games import game_name
@@ -68,7 +69,7 @@ def planned_cells(plan: Any, path: Path) -> dict[str, list[Cell]]:
     try:
         return {
             file_name(population["id"], path): [
-                (str(run["game"]), str(run.get("label") or run["arm"]), int(run["seed"])) for run in population["runs"]
+                (str(run["game"]), arm_label(run), int(run["seed"])) for run in population["runs"]
             ]
             for population in plan["populations"]
         }

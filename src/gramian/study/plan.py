@@ -7,7 +7,7 @@ the last bit, so ``plan.json`` is written once, when the study's folder is made,
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ class Population:
 
     id: str
     runs: tuple[RunSpec, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What it sets otherwise than the study, for arms with settings of their own."""
 
     @property
     def games(self) -> list[str]:
@@ -65,7 +67,8 @@ class Plan:
 
     def config(self, population: Population) -> Config:
         """What `gramian.deep.training.session.train` needs to know of a population."""
-        return Config(self.preset, self.settings, population.runs)
+        where = f"the settings of population {population.id!r}"
+        return Config(self.preset, settings_from(population.settings, where, self.settings), population.runs)
 
 
 def make_plan(
@@ -73,12 +76,16 @@ def make_plan(
 ) -> Plan:
     """Pack the cells of a study into populations of at most ``largest`` runs, at least ``at_once`` of them."""
     largest = max(1, min(largest, -(-len(spec.cells) // at_once)))
-    groups: dict[str, list[RunSpec]] = {}
-    for cell in spec.cells:  # those of a population have observations of the same shape, as all Atari games have
-        groups.setdefault("atari" if cell.game.kind == "atari" else cell.game.name, []).append(cell)
+    groups: dict[tuple[str, str], list[RunSpec]] = {}
+    for cell in spec.cells:  # those of a population have the same settings, and observations of the same shape
+        own = "atari" if cell.game.kind == "atari" else cell.game.name  # as all Atari games have
+        groups.setdefault((cell.variant, own), []).append(cell)
     packed = [runs for cells in groups.values() for runs in pack(cells, largest)]
     digits = max(3, len(str(len(packed) - 1)))
-    populations = tuple(Population(f"p{number:0{digits}}", runs) for number, runs in enumerate(packed))
+    populations = tuple(
+        Population(f"p{number:0{digits}}", runs, spec.variants.get(runs[0].variant, {}))
+        for number, runs in enumerate(packed)
+    )
     plan = Plan(spec.title, spec.preset, spec.settings, device, torch_threads, checkpoint_replay, populations)
     for population in populations:
         plan.config(population)  # refuses what cannot be trained
@@ -119,6 +126,7 @@ def to_mapping(plan: Plan) -> dict[str, Any]:
             {
                 "id": population.id,
                 "runs": [run.to_mapping() for run in population.runs],
+                **({"settings": dict(population.settings)} if population.settings else {}),
             }
             for population in plan.populations
         ],
@@ -131,13 +139,16 @@ class _RunTable:
     game: str
     arm: str
     seed: int
+    learning_rate: float | None = None
     label: str = ""
+    variant: str = ""
 
 
 @dataclass(frozen=True)
 class _PopulationTable:
     id: str
     runs: tuple[_RunTable, ...]
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,7 @@ def from_mapping(saved: Any, where: str) -> Plan:
         Population(
             file_name(entry.id, where.strip("'")),
             tuple(RunSpec.from_mapping(vars(run), settings) for run in entry.runs),
+            entry.settings,
         )
         for entry in table.populations
     )

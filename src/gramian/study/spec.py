@@ -9,24 +9,27 @@
 | ``[[arms]]`` | ``kind``, ``kappa`` or ``kappas`` (the preset's where left away), ``centered`` (one value or a list) |
 | ... | or a combination in ``kind`` alone, as ``"gram:0.08+norm:0.2"`` |
 | ... | ``label``: what tables call the arm, as ``"norm (matched)"``; ``games``: those that it plays, if not all |
+| ... | ``learning_rates``: an arm for each; ``settings``: a table of its own, as ``layer_norm = true`` |
 | ``[settings]`` | other values of the preset to override, named as in a preset |
 | ``[evaluation]`` | ``games`` and ``seeds`` that are kept for evaluation: none of them may occur in the study |
 """
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from gramian.core.arms import Arm, kind_of, parse_arm
+from gramian.core.arms import Arm, arm_label, kind_of, parse_arm
 from gramian.core.errors import UserError, unknown
 from gramian.core.games import find_game
 from gramian.core.typed import from_table
 from gramian.deep.training.config import RunSpec, Settings, load_preset, settings_from
 
 _STUDIES = files("gramian") / "studies"
+_COMMON = {"frames", "agent", "environment", "kappa", "learning_rate"}
+_ELSEWHERE = "an arm's κ and learning rates are kappas and learning_rates beside its kind"
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class _ArmTable:
     centered: bool | tuple[bool, ...] | None = None
     label: str = ""
     games: tuple[str, ...] = ()
+    learning_rates: tuple[float, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,10 @@ class StudyArm:
     label: str
     """Empty where the arm is called what it is."""
     games: tuple[str, ...]
+    learning_rate: float | None = None
+    """Where it differs from the study's."""
+    variant: str = ""
+    """Names its settings in `StudySpec.variants`; empty where they are the study's."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,8 @@ class StudySpec:
     settings: Settings = field(repr=False)
     """The preset's with everything that the study overrides."""
     evaluation: Evaluation | None = None
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Settings of arms that have some of their own, by the name that their runs carry."""
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -113,7 +124,15 @@ class StudySpec:
     def cells(self) -> tuple[RunSpec, ...]:
         """Games × arms × seeds, in this order."""
         return tuple(
-            RunSpec(find_game(game), entry.arm, seed, label=entry.label, agent=self.settings.agent)
+            RunSpec(
+                find_game(game),
+                entry.arm,
+                seed,
+                entry.learning_rate,
+                entry.label,
+                entry.variant,
+                agent=self.settings.agent,
+            )
             for game in self.games
             for entry in self.entries
             if game in entry.games
@@ -190,8 +209,9 @@ def parse_study(text: str, where: str, base: Path | None = None) -> StudySpec:
     arms = tuple(arm for entry in table.arms for arm in _study_arms(entry, settings.kappa, games, where))
     for game in games:
         playing = [arm for arm in arms if game in arm.games]
-        _once([str(arm.arm) for arm in playing], "arm", where)
-        _once([arm.label or str(arm.arm) for arm in playing], "label", where)
+        names = [arm_label(vars(arm) | {"label": ""}) for arm in playing]
+        _once(names, "arm", where)
+        _once([arm.label or name for arm, name in zip(playing, names, strict=True)], "label", where)
         if not playing:
             raise UserError(f"game {game!r} in {where} has no arm; take it out, or add it to the games of an arm")
     kept = table.evaluation
@@ -202,7 +222,12 @@ def parse_study(text: str, where: str, base: Path | None = None) -> StudySpec:
                 raise UserError(
                     f"{what} {min(both)!r} is kept for evaluation and stands in {where}; take it out of one"
                 )
-    return StudySpec(table.title or preset, preset, games, arms, seeds, settings, kept)
+    variants = {_variant(entry.settings): entry.settings for entry in table.arms if entry.settings}
+    for name, changed in variants.items():
+        if fixed := sorted(changed.keys() & _COMMON):
+            raise UserError(f"{fixed[0]} in settings of an arm of {where} must be the same for all arms; {_ELSEWHERE}")
+        settings_from(changed, f"settings {name!r} of an arm of {where}", settings)
+    return StudySpec(table.title or preset, preset, games, arms, seeds, settings, kept, variants)
 
 
 def _study_arms(entry: _ArmTable, default_kappa: float, games: tuple[str, ...], where: str) -> list[StudyArm]:
@@ -219,14 +244,36 @@ def _study_arms(entry: _ArmTable, default_kappa: float, games: tuple[str, ...], 
     if entry.centered is not None and not arm.centered:
         raise UserError(f"arm {entry.kind!r} has no centring; leave 'centered' away in {where}")
     arms = [replace(arm, kappa=kappa, centered=centered) for centered in centrings for kappa in kappas]
-    if entry.label and len(arms) > 1:
-        raise UserError(f"label {of_arm} is {entry.label!r} and stands for {len(arms)} arms; give it one kappa")
+    rates = entry.learning_rates or (None,)
+    if entry.label and len(arms) * len(rates) > 1:
+        stands = f"stands for {len(arms) * len(rates)} arms"
+        one = "learning rate" if len(rates) > 1 else "kappa"
+        raise UserError(f"label {of_arm} is {entry.label!r} and {stands}; give it one {one}")
     if entry.label and kind_of(entry.label) != arm.kind:
         raise UserError(f"label {of_arm} is {entry.label!r}; it must begin with {arm.kind!r}, as '{arm.kind} (mine)'")
     only = _games(entry.games, f"arm {entry.kind!r} of {where}") or games
     if strange := [game for game in only if game not in games]:
         raise unknown(f"game {of_arm}:", strange[0], games)
-    return [StudyArm(arm, entry.label, only) for arm in arms]
+    variant = _variant(entry.settings)
+    return [StudyArm(arm, entry.label, only, rate, variant) for arm in arms for rate in rates]
+
+
+def _variant(settings: Mapping[str, Any]) -> str:
+    """Settings of an arm as the names of its runs have them.
+
+    Examples
+    --------
+    >>> _variant({"layer_norm": True, "weight_decay": 0.01, "network": "mlp"})
+    'layer-norm-weight-decay0.01-network-mlp'
+    """
+    words = []
+    for name, value in settings.items():
+        option = name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(option if value else f"no-{option}")
+        else:
+            words.append(f"{option}-{value}" if isinstance(value, str) else f"{option}{value!r}")
+    return "-".join(words)
 
 
 def _games(names: Sequence[str], where: str) -> tuple[str, ...]:

@@ -180,8 +180,8 @@ def _read_run(folder: Path, root: Path) -> Study:
     settings = config.get("settings", {})
     kind, kappa, centered = _arm(str(config["arm"]))
     name = folder.relative_to(root).name or folder.resolve().name
-    # A run may carry a learning rate or a label of its own; it is then an arm of its own.
-    arm = arm_label(str(config["arm"]), config.get("learning_rate"), str(config.get("label", "")))
+    # A run may carry a learning rate, other settings or a label of its own; it is then an arm of its own.
+    arm = arm_label(config)
     cell = {"run": name, "game": str(config["game"]), "arm": arm, "seed": config["seed"]}
     run = cell | {
         "kind": kind,

@@ -189,6 +189,8 @@ class RunSpec:
     """Where it differs from the settings'."""
     label: str = ""
     """What tables and reports call its arm; the arm itself where empty."""
+    variant: str = ""
+    """What its population sets otherwise than the rest of its study, as ``layer-norm``."""
     agent: AgentName = "dqn"
     """That of the settings; `Config` fills it in."""
 
@@ -196,6 +198,7 @@ class RunSpec:
         require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
         if self.learning_rate is not None:
             _require_finite("learning_rate", self.learning_rate)
+        _require(re.fullmatch(r"[\w.+-]*", self.variant) is not None, "variant", repr(self.variant), "a folder's name")
 
     @property
     def name(self) -> str:
@@ -204,11 +207,16 @@ class RunSpec:
         terms = (str(term).replace(":", "-k", 1).replace(":", "-") for term in self.arm.terms or (self.arm,))
         agent = [self.agent] if self.agent != "dqn" else []
         arm = ["+".join(terms)] if self.arm.kappa or self.arm.kind != PLAIN or not agent else []
-        return "-".join([re.sub("[/:]", "-", self.game.name), *agent, *arm]) + f"{rate}-s{self.seed}"
+        own = [self.variant] if self.variant else []
+        return "-".join([re.sub("[/:]", "-", self.game.name), *agent, *arm, *own]) + f"{rate}-s{self.seed}"
 
     def to_mapping(self) -> dict[str, Any]:
         """What `from_mapping` needs."""
-        optional = {"learning_rate": self.learning_rate, "label": self.label or None}
+        optional = {
+            "learning_rate": self.learning_rate,
+            "label": self.label or None,
+            "variant": self.variant or None,
+        }
         given = {name: value for name, value in optional.items() if value is not None}
         return {"game": self.game.name, "arm": str(self.arm), "seed": self.seed, **given}
 
@@ -216,7 +224,7 @@ class RunSpec:
     def from_mapping(cls, saved: Mapping[str, Any], settings: Settings) -> Self:
         """A run as ``population.json`` and ``config.toml`` describe it."""
         arm = parse_arm(saved["arm"], settings.kappa)
-        optional = saved.get("learning_rate"), saved.get("label", "")
+        optional = saved.get("learning_rate"), saved.get("label", ""), saved.get("variant", "")
         return cls(find_game(saved["game"]), arm, saved["seed"], *optional, settings.agent)
 
 
