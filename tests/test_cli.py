@@ -10,6 +10,7 @@ import pytest
 from gramian import __version__, cli
 from gramian.cli import COMMANDS, Command, main
 from gramian.core.errors import UserError
+from gramian.core.statistics import REPLICATES
 from gramian.deep.runs import evaluation
 from gramian.representation import gather
 
@@ -118,13 +119,14 @@ def test_a_flag_may_be_spelled_with_its_value(given, expected):
     assert cli.parse("bench", ["pong", *given.split()]).tf32 is expected
 
 
-def test_options_that_name_a_device_or_games_at_once_have_one_default():
+def test_defaults_that_commands_share_with_each_other_or_with_functions_are_the_same():
     everything = {name: cli.load(command.options) for name, command in COMMANDS.items() if command.options}
     with_device = [kind for kind in everything.values() if "device" in kind.__dataclass_fields__]
     assert len(with_device) == 6
     assert {kind.__dataclass_fields__["device"].default for kind in with_device} == {"auto"}
     own = {name: everything[name].__dataclass_fields__["at_once"].default for name in ("evaluate", "analyze")}
     assert own == {"evaluate": evaluation.AT_ONCE, "analyze": gather.AT_ONCE}
+    assert everything["study report"].__dataclass_fields__["replicates"].default == REPLICATES
 
 
 def test_options_are_read_without_what_takes_long_to_import():
@@ -185,8 +187,8 @@ def _without(package):
 
 
 def test_an_extra_that_is_missed_in_the_middle_of_the_work_is_named_too(monkeypatch, tmp_path, capsys):
-    monkeypatch.setitem(sys.modules, "gymnasium.envs.classic_control.cartpole", None)
-    monkeypatch.delitem(sys.modules, "gramian.deep.envs.cartpole", raising=False)
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    monkeypatch.delitem(sys.modules, "gramian.deep.envs.gym", raising=False)
     assert main(["train", "--game", "cartpole", "--arm", "gram", "--out", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err.endswith(
         "gramian: 'train' needs the package 'gymnasium', which is not installed; "

@@ -15,7 +15,6 @@ import tyro
 from gramian.core.arms import PLAIN
 from gramian.core.errors import UserError
 from gramian.core.games import Kind, find_game
-from gramian.core.statistics import REPLICATES
 from gramian.deep.choices import Execution
 from gramian.deep.envs.options import EnvironmentOptions
 from gramian.deep.training.boards import BoardName
@@ -358,7 +357,7 @@ class ReportOptions:
     """Arm that the others are compared with."""
     control: str = ""
     """Arm that they are compared with besides, in a section of its own; 'norm (matched)', where the study has it."""
-    replicates: int = REPLICATES
+    replicates: int = 2_000
     """Bootstrap replicates."""
     seed: int = 0
     """Of the bootstrap."""

@@ -198,7 +198,7 @@ class RunSpec:
         require(0 <= self.seed < 2**63, "seed", self.seed, "a whole number from 0 to 2^63 - 1")
         if self.learning_rate is not None:
             _require_finite("learning_rate", self.learning_rate)
-        _require(re.fullmatch(r"[\w.+-]*", self.variant) is not None, "variant", repr(self.variant), "a folder's name")
+        require(re.fullmatch(r"[\w.+-]*", self.variant) is not None, "variant", repr(self.variant), "a folder's name")
 
     @property
     def name(self) -> str:
