@@ -1,6 +1,6 @@
 """Time and peak memory of the penalties, forward and backward, as d and n grow.
 
-    python -m benchmarks.penalties [--devices cpu cuda] [--threads 2] [--repeats 7] [--quick] [--csv FILE]
+    python -m benchmarks.penalties [--devices cpu cuda] [--repeats 7] [--features D ...] [--quick] [--csv FILE]
 
 On CUDA a pass is replayed as a graph: at these sizes launching its kernels one by one takes longer than running them.
 Peak memory counts what the penalty and its gradient allocate beyond the features themselves.
@@ -160,11 +160,12 @@ def measured(arguments: Sequence[str] | None) -> None:
     parser.add_argument("--devices", nargs="+", default=present, choices=("cpu", "cuda"), help="all that are there")
     parser.add_argument("--threads", type=whole(1, 1024), default=cores())
     parser.add_argument("--repeats", type=whole(1, 10_000), default=7)
+    parser.add_argument("--features", nargs="+", type=whole(2, 2**20), metavar="D", help="these d alone, and one n")
     parser.add_argument("--quick", action="store_true", help="three sizes, short repeats")
     parser.add_argument("--csv", type=new_file, help="write the numbers to this file too")
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
-    sizes = {"d": FEATURES, "n": SAMPLES}
+    sizes = {"d": options.features} if options.features else {"d": FEATURES, "n": SAMPLES}
     rows: list[tuple[object, ...]] = []
     for device in options.devices:
         where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()}, {options.threads} threads"

@@ -14,13 +14,13 @@ def rows(path):
     return list(csv.DictReader((ROOT / path).read_text(encoding="utf-8").splitlines()))
 
 
-@pytest.mark.parametrize("device", ["cpu", "cuda"])
-def test_the_table_of_costs_is_the_one_on_the_page(device):
-    page = (ROOT / "docs" / "tables" / f"penalties-{device}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("name", "device"), [("penalties", "cpu"), ("penalties", "cuda"), ("iqn", "cpu")])
+def test_the_table_of_costs_is_the_one_on_the_page(name, device):
+    page = (ROOT / "docs" / "tables" / f"{name}-{device}.md").read_text(encoding="utf-8")
     lines = [[cell.strip() for cell in line.strip("| ").split("|")] for line in page.splitlines() if line[:1] == "|"]
     times = {tuple(line[:4]) for line in lines}
     for axis in ("d", "n"):
-        table = [row for row in rows("results/cost/penalties.csv") if (row["device"], row["axis"]) == (device, axis)]
+        table = [row for row in rows(f"results/cost/{name}.csv") if (row["device"], row["axis"]) == (device, axis)]
         for size in {row[axis] for row in table}:
             found = {row["form"]: f"{float(row['microseconds']):,.0f}" for row in table if row[axis] == size}
             shown = [found.get(form, "not run") for form in ("covariance", "gram", "unbiased")]

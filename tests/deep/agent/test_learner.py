@@ -7,7 +7,6 @@ from gramian.core.errors import UserError
 from gramian.deep.agent.arms import Arm
 from gramian.deep.agent.learner import Learner, LearnerConfig
 from gramian.deep.agent.networks import NetworkSpec, forward
-from gramian.deep.agent.streams import Stream
 from tests.deep.populations import EVERY_ARM, SPECS, batch_of
 
 MLP = SPECS["mlp"]
@@ -259,14 +258,13 @@ def test_random_actions_are_uniform_and_as_frequent_as_epsilon_for_a_small_epsil
         assert ((observed - expected) ** 2 / expected).sum().item() < chi2.isf(1e-6, 2)
 
 
-def test_exploration_differs_between_steps_environments_seeds_and_streams():
+def test_exploration_differs_between_steps_environments_and_seeds():
     learner = learner_of([Arm("dqn")] * 2, [0, 1])
     observations = torch.zeros(2, 64, 5)
     base = learner.act(observations, 1.0, 0)
     assert torch.equal(base, learner.act(observations, 1.0, 0))
     assert torch.equal(base, learner.act(observations, 1.0, torch.tensor(0)))
     assert not torch.equal(base, learner.act(observations, 1.0, 1))
-    assert not torch.equal(base, learner.act(observations, 1.0, 0, Stream.EVALUATE))
     assert not torch.equal(base[0], base[1])
     assert len(base[0].unique()) == 3
 

@@ -169,13 +169,12 @@ class Learner:
         observations: Tensor,
         epsilon: float | Tensor,
         agent_step: int | Tensor,
-        stream: Stream = Stream.EXPLORE,
         weights: Tensor | None = None,
         runs: slice = slice(None),
     ) -> Tensor:
         """ε-greedy actions: with probability ε any of the run's own actions, each as likely, else the best one.
 
-        The choice is a function of the run's seed, ``stream``, ``agent_step`` and the environment's number.
+        The choice is a function of the run's seed, ``agent_step`` and the environment's number.
 
         Parameters
         ----------
@@ -184,7 +183,7 @@ class Learner:
         epsilon
             One for all runs, or ``[P]``.
         agent_step
-            Counter of the steps of this ``stream``, an int or an int64 scalar on the device.
+            An int, or an int64 scalar on the device.
         weights
             Parameters ``[P, N]`` of all runs to act with; by default those of the online networks.
 
@@ -195,7 +194,7 @@ class Learner:
         """
         if len(self._environments) != observations.shape[1]:
             self._environments = torch.arange(observations.shape[1], device=self.seeds.device)
-        random_bits = torch_bits(self.seeds[runs, None], stream, agent_step, self._environments)
+        random_bits = torch_bits(self.seeds[runs, None], Stream.EXPLORE, agent_step, self._environments)
         # One draw serves both: among the draws whose leading bits are small, the remainders are still equally likely.
         random_actions = torch_integers(random_bits, self.action_counts[runs])
         if not isinstance(epsilon, Tensor) and epsilon >= 1:  # a prefill needs no network

@@ -124,7 +124,6 @@ class Environments:
                     f"'{games[0].name}' and '{other}' cannot share a population: their observations have shapes "
                     f"{self.observation.shape} and {copies.observation.shape}; train them in separate populations"
                 )
-        self.frames_per_step = self._groups[0].games.frames_per_step
         self._limits, actions = np.zeros((2, count), np.int64)
         for copies, rows, *_ in self._groups:
             self._limits[rows], actions[rows] = copies.max_episode_steps, copies.actions
