@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gramian.core.errors import require
 from gramian.core.progress import Progress
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
+from gramian.deep.agent.streams import Stream, bits, game_seeds, integers, uniform
 from gramian.deep.envs import Players
 from gramian.deep.runs.evaluation import make_player
 from gramian.deep.runs.load import Run
@@ -55,8 +55,7 @@ def _play(
 
     def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
         episodes[those] += 1
-        seeds = bits(run.spec.seed, Stream.ANALYZE, seed, those, episodes[those]) >> np.uint64(33)
-        return seeds.astype(np.int64)
+        return game_seeds(bits(run.spec.seed, Stream.ANALYZE, seed, those, episodes[those]))
 
     players = Players(engine, slots, begin)
     try:

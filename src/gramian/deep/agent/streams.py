@@ -73,6 +73,11 @@ def integers(random_bits: NDArray[np.uint64], high: Words) -> NDArray[np.int64]:
     return np.asarray((random_bits >> np.uint64(1)).astype(np.int64) % np.asarray(high, np.int64))
 
 
+def game_seeds(random_bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Seeds of games from the top 31 bits: those of emulators are non-negative 32-bit integers."""
+    return (random_bits >> np.uint64(33)).astype(np.int64)
+
+
 def torch_bits(seed: Tensor, stream: Stream, *counters: int | Tensor) -> Tensor:
     """:func:`bits` on the device of ``seed``: the same 64 bits, held in an int64 tensor.
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gramian.core.cores import cores
 from gramian.core.errors import UserError, require
 from gramian.core.games import Game
-from gramian.deep.agent.streams import Stream, bits
+from gramian.deep.agent.streams import Stream, bits, game_seeds
 from gramian.deep.envs.games import Frames, Games, make_games
 from gramian.deep.envs.options import EnvironmentOptions
 
@@ -293,9 +293,7 @@ class Environments:
                 part.sent = None
 
     def _episode_seeds(self, rows: NDArray[np.intp]) -> NDArray[np.int64]:
-        # 31 bits: the emulators' seeds are non-negative 32-bit integers
-        random_bits = bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows])
-        return (random_bits >> np.uint64(33)).astype(np.int64)
+        return game_seeds(bits(self._seeds[rows], Stream.EPISODE, self._index[rows], self._episode[rows]))
 
     def _reserve(self, steps: int) -> None:
         """Make room for the actions of an episode of so many steps."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gramian.core.cores import cores
 from gramian.core.errors import UserError
 from gramian.core.progress import Progress
-from gramian.deep.agent.streams import Stream, bits, integers, uniform
+from gramian.deep.agent.streams import Stream, bits, game_seeds, integers, uniform
 from gramian.deep.envs import EnvironmentOptions, Flavour, Games, Players, make_games
 from gramian.deep.runs.load import Run, check_epsilon
 
@@ -152,8 +152,7 @@ def _play(
         return seeds()[those]
 
     def seeds() -> NDArray[np.int64]:
-        # 31 bits: the emulators' seeds are non-negative 32-bit integers
-        return (bits(run.spec.seed, Stream.EVALUATE, seed, numbers) >> np.uint64(33)).astype(np.int64)
+        return game_seeds(bits(run.spec.seed, Stream.EVALUATE, seed, numbers))
 
     players = Players(emulator, slots, begin)
     while len(games) < episodes:

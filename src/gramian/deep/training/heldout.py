@@ -15,7 +15,7 @@ from gramian.core.cores import cores
 from gramian.core.games import Game
 from gramian.deep.agent.learner import Learner
 from gramian.deep.agent.networks import body
-from gramian.deep.agent.streams import Stream, bits, integers
+from gramian.deep.agent.streams import Stream, bits, game_seeds, integers
 from gramian.deep.envs import EnvironmentOptions, Players, make_games
 from gramian.deep.training.config import Config
 from gramian.representation.measures import FeatureStatistics
@@ -40,7 +40,7 @@ def held_out_states(game: Game, options: EnvironmentOptions, count: int) -> Tens
 
     def begin(those: NDArray[np.int64]) -> NDArray[np.int64]:
         episodes[those] += 1
-        return (bits(0, Stream.HELD_OUT, those, episodes[those], 0) >> np.uint64(33)).astype(np.int64)
+        return game_seeds(bits(0, Stream.HELD_OUT, those, episodes[those], 0))
 
     players = Players(games, slots, begin)
     kept: list[Tensor] = []
