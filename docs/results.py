@@ -1,8 +1,8 @@
 """Writes every number of the pages that comes from the tables in ``results``.
 
 Run it as ``python -m docs.results`` after a result has changed. In a page a table or a number stands between two
-comments, ``<!-- name -->`` and ``<!-- /name -->``; the text around them is not touched. The pages in ``docs/full`` are
-written as a whole.
+comments, ``<!-- FUNCTION ARGUMENTS -->`` with a function of `MAKERS`, and ``<!-- end -->``; the text around them is not
+touched.
 
 Differences are of pairs of the same game and seed, with Student's 95 % intervals. Percentages are of what DQN learns,
 its own value of the same measure above random play; their intervals have the error of that denominator too
@@ -11,9 +11,9 @@ its own value of the same measure above random play; their intervals have the er
 
 import math
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +25,7 @@ from gramian.core import statistics
 from gramian.core.arms import CONTROL, kind_of, order_arms
 from gramian.core.csv_tables import Row, read_rows
 from gramian.core.errors import UserError
-from gramian.core.files import output_folder, replace_text
+from gramian.core.files import replace_text
 from gramian.core.statistics import Array, Interval, holm, log_ratios, ratios, student, welch
 from gramian.report import reference
 from gramian.report.analysis import Options, analyse
@@ -35,7 +35,7 @@ from gramian.study.store import read_study
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "results"
-PLACE = re.compile(r"<!-- ([\w-]+) -->.*?<!-- /\1 -->", re.DOTALL)
+PLACE = re.compile(r"<!-- (\w[^>]*?) -->(?:(?!<!-- ).)*?<!-- end -->", re.DOTALL)
 """Of a table or a number in a page."""
 
 SECOND = "norm (0.1)"
@@ -46,6 +46,10 @@ ATARI = {CHOSEN: "`gram` κ=0.08", SECOND: "`norm` κ=0.1", CONTROL: "`norm` κ=
 """What the page of Atari calls its arms."""
 PENALISED = ("gram", "decor")
 """Arms that minimise the same number."""
+HEADLINE = {"minatar": PENALISED, "minatar/first": PENALISED, "atari": (CHOSEN,)}
+"""The arms of each study that the pages speak of, taken as one."""
+SHRINKING = {"minatar": CONTROL, "atari": SECOND}
+"""The control that their features are compared with, beside DQN."""
 ARMS = {
     "`gram` and `decor`": PENALISED,
     f"`{CONTROL}`": (CONTROL,),
@@ -253,6 +257,22 @@ def overview() -> str:
     return table(["setting", "over the plain agent", "beyond a penalty that only shrinks"], lines)
 
 
+def in_percent(pairs: Array) -> str:
+    """A difference in percent, for running text."""
+    value, _, interval = difference(pairs).partition(" ")
+    return f"{value}\N{NO-BREAK SPACE}% {interval}"
+
+
+def over_dqn(study: str, column: str) -> str:
+    """What the study's arms have over DQN."""
+    return in_percent(gain(study, HEADLINE[study], "dqn", column))
+
+
+def beyond_norm(study: str, column: str) -> str:
+    """What they have over a norm penalty at equal ‖φ‖."""
+    return in_percent(beyond(study, HEADLINE[study], column))
+
+
 def minatar() -> str:
     """Every arm over DQN, and beyond a norm penalty at its own feature norm; mean over games in percent."""
     lines = {}
@@ -315,19 +335,15 @@ def atari_share(column: str, arm: str) -> str:
     return f"{wins} of {games} games [{low:.2f}, {high:.2f}]"
 
 
-def atari49() -> str:
-    """The games of the study of 49 that have all three arms."""
+def atari49(what: str = "games") -> str:
+    """How much of the study of 49 games is done, and with ``games`` which games have all three arms."""
     found = read_study(RESULTS / "atari49" / "study").runs.filter(state="done")
     done = found.group_by("game").len().filter(len=3)["game"].to_list()
-    return f"{len(found)} of 147 runs, {len(done)} of 49 games: {', '.join(sorted(map(reference.title, done)))}"
+    count = f"{len(found)} of 147 runs, {len(done)} of 49 games"
+    return count if what == "count" else f"{count}: {', '.join(sorted(map(reference.title, done)))}"
 
 
-def atari49_count() -> str:
-    """How many of its runs are done."""
-    return atari49().partition(":")[0]
-
-
-def atari49_simulated(what: str) -> str:
+def simulated(what: str) -> str:
     """What the simulation of the study expects of 49 games with one seed if the paper's effects hold."""
     rows = read_rows(RESULTS / "atari49" / "power.csv")
     (row,) = [row for row in rows if (row["scenario"], row["games"], row["seeds"]) == ("full", "49", "1")]
@@ -343,13 +359,14 @@ def size_share(arm: str, other: str) -> str:
     return f"{shares.min():.2f}–{shares.max():.2f}"
 
 
-def features_of(study: str, arms: Sequence[str], others: Sequence[str]) -> str:
-    """Features of an arm minus those of others in each game, by pairs of the same seed."""
+def feature_differences(study: str) -> str:
+    """Features of the study's arm minus those of DQN and of a control in each game, by pairs of the same seed."""
     grids = [Grid(rows_of(study, "features"), column) for column in FEATURES]
+    names = ATARI if study == "atari" else {}
     lines = {
-        f"{title}, less {ATARI.get(other, f'`{other}`') if study == 'atari' else f'`{other}`'}": own
-        for other in others
-        for title, own in by_game(grids[0].titles, [grid.minus(arms, other) for grid in grids]).items()
+        f"{title}, less {names.get(other, f'`{other}`')}": own
+        for other in ("dqn", SHRINKING[study])
+        for title, own in by_game(grids[0].titles, [grid.minus(HEADLINE[study][:1], other) for grid in grids]).items()
     }
     return differences(["game", *FEATURES.values()], lines)
 
@@ -357,7 +374,7 @@ def features_of(study: str, arms: Sequence[str], others: Sequence[str]) -> str:
 # ---- the engine beside Dopamine's ------------------------------------------------------------------------------------
 
 
-def dopamine_whole() -> str:
+def dopamine() -> str:
     """Means over four million frames beside Dopamine's first runs."""
     lines = [
         [
@@ -437,9 +454,9 @@ def copied(*names: str) -> str:
 # ---- full tables -----------------------------------------------------------------------------------------------------
 
 
-def means(study: str, columns: Mapping[str, str], name: str = "features") -> str:
+def means(rows: Sequence[Row], columns: Mapping[str, str]) -> str:
     """Columns of a table of runs, of every arm in every game."""
-    grids = {title: Grid(rows_of(study, name), column) for column, title in columns.items()}
+    grids = {title: Grid(rows, column) for column, title in columns.items()}
     first = next(iter(grids.values()))
     own = {arm: [grid.mean(arm) for grid in grids.values()] for arm in first.arms}
     lines = [
@@ -448,6 +465,26 @@ def means(study: str, columns: Mapping[str, str], name: str = "features") -> str
         for arm in first.arms
     ]
     return table(["game, arm", *grids], lines)
+
+
+def scores(study: str) -> str:
+    """Score and area of every arm in every game."""
+    return means(rows_of(study, "scores"), MEASURED)
+
+
+def features(study: str) -> str:
+    """The same of the features at the end of training."""
+    return means(rows_of(study, "features"), FEATURES)
+
+
+def growths(study: str) -> str:
+    """The same of the growth of the head's gradient in training, and of its factors."""
+    return means(rows_of(study, "features"), {f"growth_log_{column}": name for column, name in GROWTHS.items()})
+
+
+def pilot(study: str) -> str:
+    """The same of the feature norms in a pilot."""
+    return means(rows_of(study, "pilot"), {"training_norm": "‖φ‖"})
 
 
 def against(study: str, other: str, column: str) -> str:
@@ -459,8 +496,9 @@ def against(study: str, other: str, column: str) -> str:
     return differences([f"{MEASURED[column]} less `{other}`", *(f"`{arm}`" for arm in arms)], lines)
 
 
-def equal_sizes(study: str, arms: Sequence[str]) -> str:
-    """Arms as one minus a norm penalty at equal size of the features, and what that penalty is made of."""
+def equal_sizes(study: str, arm: str = "") -> str:
+    """The study's arms, or one, minus a norm penalty at equal size of the features, and what that is made of."""
+    arms = (arm,) if arm else HEADLINE[study]
     titles = scored(study).titles
     tables = []
     for size, words in SIZES.items():
@@ -533,215 +571,54 @@ def tuned(study: str) -> str:
     return table(["arm", "score", "score by area", "‖φ‖", "chosen by"], lines)
 
 
-def pilot(study: str) -> str:
-    """Feature norms of the arms of a pilot."""
-    return means(study, {"training_norm": "‖φ‖"}, "pilot")
-
-
-Section = tuple[str, str, Callable[[], str]]
-"""Heading, what the table shows, and the table."""
-IN_PAIRS = "By pairs of the same seed; 95 % Student's intervals; bold after Holm's correction over the table."
-HELD_OUT = "‖φ‖ over the last quarter of training; the rest on 2,048 held-out states of a random player."
-
-
-def both_studies(study: str, others: Sequence[str]) -> list[Section]:
-    """Sections that MinAtar's and Atari's full tables share."""
-    return [
-        ("κ of each arm", "", partial(kappas, study)),
-        (
-            "Scores",
-            "Mean return of the last 100 training episodes, and mean return over all frames (area).",
-            partial(means, study, MEASURED, "scores"),
-        ),
-        *(
-            (f"{what.capitalize()} less {other}", IN_PAIRS, partial(against, study, other, column))
-            for other in others
-            for column, what in MEASURED.items()
-        ),
-    ]
-
-
-def last_sections(study: str, game: str) -> list[Section]:
-    """The same, of features."""
-    columns = {f"growth_log_{column}": name for column, name in GROWTHS.items()}
-    return [
-        ("Features", HELD_OUT, partial(means, study, FEATURES)),
-        (
-            "Features in play on Seaquest",
-            "100,000 states that each trained agent visits.",
-            partial(measures, study, game),
-        ),
-        (
-            "Growth of the last layer's gradient",
-            "From the first to the last tenth of training; 1 is a factor of e.",
-            partial(means, study, columns),
-        ),
-    ]
-
-
-FULL: dict[str, tuple[str, list[Section]]] = {
-    "minatar": (
-        "MinAtar: all tables",
-        [
-            (
-                "Choice of the coefficient",
-                "Two folds: κ for Asterix, Freeway and Seaquest from Breakout and SpaceInvaders, and vice versa.",
-                partial(chosen, "minatar"),
-            ),
-            *both_studies("minatar", ("dqn", CONTROL, "norm")),
-            ("At equal size of the features", IN_PAIRS, partial(equal_sizes, "minatar", PENALISED)),
-            ("At equal size, gram-unbiased", IN_PAIRS, partial(equal_sizes, "minatar", ("gram-unbiased",))),
-            (
-                "Two sets of runs",
-                "The first set has 900,000 frames and the same seeds as the main set; runs differ by rounding.",
-                minatar_sets,
-            ),
-            *last_sections("minatar", "minatar/seaquest"),
-        ],
-    ),
-    "atari": (
-        "Atari: all tables",
-        [
-            *both_studies("atari", ("dqn", CONTROL, SECOND)),
-            ("At equal size of the features", IN_PAIRS, partial(equal_sizes, "atari", (CHOSEN,))),
-            (
-                "Pilot",
-                "16 runs of 500,000 frames with one seed, by which κ of `norm (matched)` was chosen.",
-                partial(pilot, "atari"),
-            ),
-            (
-                "Tuning",
-                "28 runs of 2M frames on Breakout and SpaceInvaders; scores from 0 (worst arm) to 1 (best).",
-                partial(tuned, "atari"),
-            ),
-            *last_sections("atari", "seaquest"),
-        ],
-    ),
-    "engine-check": (
-        "Engine check: all tables",
-        [
-            ("Beside Dopamine's public runs", "", partial(copied, "dopamine/dopamine")),
-            (
-                "Actors with older weights",
-                "DQN on MinAtar; lag is the number of updates that the actors' weights lack.",
-                partial(copied, "delay/delay"),
-            ),
-            (
-                "The emulator",
-                "Agent steps that differ between this package's console and two releases of atari-py.",
-                partial(copied, "emulators/emulators"),
-            ),
-            (
-                "How games begin",
-                "Random play from one saved state, and after a reset.",
-                partial(copied, "starts/seaquest/starts", "starts/others/starts"),
-            ),
-        ],
-    ),
-}
-
-
-def full_page(title: str, sections: Sequence[Section]) -> str:
-    """A page of nothing but tables."""
-    text = f"---\nhide: [toc]\n---\n\n# {title}\n\nWritten by `python -m docs.results` from `results/`.\n"
-    for heading, words, made in sections:
-        text += f"\n## {heading}\n\n" + (f"{words}\n\n" if words else "") + made()
-    return text
-
-
 # ---- pages -----------------------------------------------------------------------------------------------------------
 
 
-def blocks() -> dict[str, Callable[[], str]]:
-    """What stands in a place of a page, by its name."""
-    made: dict[str, Callable[[], str]] = {
-        "overview": overview,
-        "minatar": minatar,
-        "minatar-games": minatar_games,
-        "minatar-features": partial(features_of, "minatar", ["gram"], ["dqn", CONTROL]),
-        "atari-features": partial(features_of, "atari", [CHOSEN], ["dqn", SECOND]),
-        "atari49": atari49,
-        "atari49-count": atari49_count,
-        "atari49-expected": partial(atari49_simulated, "share"),
-        "atari49-power": partial(atari49_simulated, "power"),
-        "minatar-shrinks": partial(size_share, "gram", "dqn"),
-        "minatar-match": partial(size_share, CONTROL, "gram"),
-        "dopamine": dopamine_whole,
-        "dopamine-millions": millions_apart,
-        "breakout": breakout,
-        "minatar-area-gain": partial(gain_text, "minatar", PENALISED, "auc"),
-        "minatar-area-beyond": partial(beyond_text, "minatar", PENALISED, "auc"),
-        "atari-score": partial(atari, "final_score"),
-        "atari-area": partial(atari, "auc"),
-        "atari-score-ratio": partial(atari_ratio, "final_score"),
-        "atari-area-ratio": partial(atari_ratio, "auc"),
-        "atari-area-share": partial(atari_share, "auc", CHOSEN),
-        "atari-area-share-author": partial(atari_share, "auc", "gram"),
-        "mountain-car-gain": partial(steps, "1", "what remains at matched step size"),
-        "mountain-car-beyond": partial(steps, "1", "beyond the norm penalty"),
-    }
-    for study, arms in (("minatar", PENALISED), ("atari", (CHOSEN,))):
-        made[f"{study}-score-gain"] = partial(gain_text, study, arms, "final_score")
-        made[f"{study}-score-beyond"] = partial(beyond_text, study, arms, "final_score")
-    return made | speed.TABLES
-
-
-def gain_text(study: str, arms: Sequence[str], column: str) -> str:
-    """What arms have over DQN, for running text."""
-    return in_percent(gain(study, arms, "dqn", column))
-
-
-def beyond_text(study: str, arms: Sequence[str], column: str) -> str:
-    """What arms have over a norm penalty at equal ‖φ‖, for running text."""
-    return in_percent(beyond(study, arms, column))
-
-
-def in_percent(pairs: Array) -> str:
-    """A difference in percent, for running text."""
-    value, _, interval = difference(pairs).partition(" ")
-    return f"{value}\N{NO-BREAK SPACE}% {interval}"
-
-
-def filled(page: str, made: Mapping[str, Callable[[], str]]) -> str:
+def filled(page: str) -> str:
     """A page with each table and number in its place.
 
     Raises
     ------
     UserError
-        If a place has a name that nothing is made for, or its block cannot be made from the results.
+        If a place names no function of `MAKERS`, or its block cannot be made from the results.
     """
 
     def fill(found: re.Match[str]) -> str:
-        name = found[1]
-        if name not in made:
-            raise UserError(f"a page has a place for '{name}'; there are {', '.join(sorted(made))}")
+        name, *arguments = shlex.split(found[1])
+        if name not in MAKERS:
+            raise UserError(f"a page has a place for '{name}'; there are {', '.join(MAKERS)}")
         try:
-            text = made[name]()
+            text = MAKERS[name](*arguments)
         except KeyError as missing:
-            raise UserError(f"'{name}' cannot be made: a table of the results lacks {missing}") from missing
-        return (
-            f"<!-- {name} -->\n\n{text}\n<!-- /{name} -->"
-            if text.endswith("\n")
-            else f"<!-- {name} -->{text}<!-- /{name} -->"
-        )
+            raise UserError(f"'{found[1]}' cannot be made: a table of the results lacks {missing}") from missing
+        block = f"\n\n{text}\n" if text.endswith("\n") else text
+        return f"<!-- {found[1]} -->{block}<!-- end -->"
 
     return PLACE.sub(fill, page)
 
 
+MAKERS: dict[str, Callable[..., str]] = {
+    made.__name__: made
+    for made in (
+        *(overview, over_dqn, beyond_norm, steps, minatar, minatar_games, minatar_sets, size_share),
+        *(atari, atari_ratio, atari_share, atari49, simulated, feature_differences),
+        *(dopamine, millions_apart, breakout, copied),
+        *(scores, against, equal_sizes, features, measures, growths, kappas, chosen, tuned, pilot),
+        *(speed.speed_cpu, speed.speed_h200, speed.speed_penalty, speed.speed_start),
+    )
+}
+"""What can stand in a page: a function of words that gives a table, which ends with a newline, or a number."""
+
+
 def pages() -> dict[Path, str]:
     """The pages that have something from the results, as they should be."""
-    made = blocks()
-    texts = {}
-    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        if PLACE.search(text := path.read_text(encoding="utf-8")):
-            texts[path] = filled(text, made)
-    return texts | {ROOT / "docs" / "full" / f"{name}.md": full_page(*of) for name, of in FULL.items()}
+    texts = {path: path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))}
+    return {path: filled(text) for path, text in sorted(texts.items()) if PLACE.search(text)}
 
 
 def main() -> None:
     """Write every page."""
     for path, text in pages().items():
-        output_folder(path.parent)
         replace_text(path, text)
 
 

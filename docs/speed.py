@@ -1,7 +1,7 @@
 """The tables of ``docs/speed.md``, from those in ``results/speed``; ``python -m docs.results`` writes them."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.command_line import spread, table
@@ -33,7 +33,7 @@ def rates(found: Sequence[Row]) -> list[float]:
     return [float(row["agent_steps"]) / float(row["seconds"]) for row in found]
 
 
-def cpu() -> str:
+def speed_cpu() -> str:
     """Contestants on two cores with MinAtar Breakout: rates, ratios and memory."""
     lines = []
     groups = grouped(rows("minatar-cpu"), "contestant", "runs", "processes")
@@ -46,7 +46,7 @@ def cpu() -> str:
     return table(["program", "runs", "agent steps/s", "× SB3, one process", "peak memory"], lines)
 
 
-def h200() -> str:
+def speed_h200() -> str:
     """Populations on one H200; beside them, where they were measured in turn, other programs."""
     groups = grouped(rows("h200"), "game", "runs", "envs_per_run", "processes", "capacity")
     lines = []
@@ -71,7 +71,7 @@ def h200() -> str:
     return table(["game", *columns, "ale-py alone", "SB3", "days for the paper's Atari study"], lines)
 
 
-def penalty() -> str:
+def speed_penalty() -> str:
     """Time of an update with the penalty in units of one without, for each size of a population."""
     said = []
     for (runs,), found in grouped(rows("update-h200"), "runs").items():
@@ -81,14 +81,10 @@ def penalty() -> str:
     return " and ".join(said)
 
 
-def start() -> str:
+def speed_start() -> str:
     """Seconds to the first update, with and without code that was compiled before."""
     seconds = {
         before: [float(row["first_update_s"]) for row in found]
         for (before,), found in grouped(rows("start-h200"), "compiled_before").items()
     }
     return f"{min(seconds['yes']):.0f}–{max(seconds['yes']):.0f} s, or {seconds['no'][0]:.0f} s"
-
-
-TABLES: dict[str, Callable[[], str]] = {"cpu": cpu, "h200": h200, "penalty": penalty, "start": start}
-"""By the name of their place in the page."""

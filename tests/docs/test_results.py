@@ -64,15 +64,15 @@ def test_the_committed_pages_are_those_of_the_committed_results():
     assert stale == [], "a result has changed; run: python -m docs.results"
 
 
-def test_every_block_stands_in_a_page():
+def test_everything_that_is_made_stands_in_a_page():
     texts = "".join(path.read_text(encoding="utf-8") for path in page.pages())
-    assert [name for name in page.blocks() if f"<!-- {name} -->" not in texts] == []
+    assert [name for name in page.MAKERS if not re.search(rf"<!-- {name}( [^>]*)? -->", texts)] == []
 
 
 def test_no_number_begins_a_line():
     """A comment there begins a block of HTML and breaks the paragraph."""
     texts = [path.read_text(encoding="utf-8") for path in page.pages()]
-    assert [found for text in texts for found in re.findall(r"^ *<!-- [\w-]+ -->.+$", text, re.MULTILINE)] == []
+    assert [found for text in texts for found in re.findall(r"^ *<!-- .+? -->.+$", text, re.MULTILINE)] == []
 
 
 @pytest.mark.parametrize("name", ["findings", "dopamine"])
@@ -141,24 +141,31 @@ def test_a_share_of_games_has_an_exact_interval(results):
     assert results.atari_share("auc", "gram (0.082)") == f"2 of 2 games [{ends.low:.2f}, 1.00]"
 
 
+@pytest.fixture
+def made(monkeypatch):
+    monkeypatch.setattr(page, "MAKERS", {"one": lambda *words: "-".join(words), "two": lambda: "| b |\n"})
+
+
+@pytest.mark.usefixtures("made")
 @pytest.mark.parametrize(
-    ("text", "made"),
+    ("text", "expected"),
     [
-        ("<!-- a -->old<!-- /a --> rest", "<!-- a -->new<!-- /a --> rest"),
-        ("<!-- b --><!-- /b -->\n", "<!-- b -->\n\n| b |\n\n<!-- /b -->\n"),
+        ('<!-- one a "b c" -->old<!-- end --> rest', '<!-- one a "b c" -->a-b c<!-- end --> rest'),
+        ("<!-- two -->\n<!-- end -->\n", "<!-- two -->\n\n| b |\n\n<!-- end -->\n"),
+        ("<!-- a remark --> <!-- one x --><!-- end -->", "<!-- a remark --> <!-- one x -->x<!-- end -->"),
     ],
 )
-def test_a_number_and_a_table_stand_between_their_comments(text, made):
-    assert page.filled(text, {"a": lambda: "new", "b": lambda: "| b |\n"}) == made
-    assert page.filled(made, {"a": lambda: "new", "b": lambda: "| b |\n"}) == made
+def test_a_number_and_a_table_stand_between_their_comments(text, expected):
+    assert page.filled(text) == page.filled(expected) == expected
 
 
-def test_a_place_without_a_block_is_named():
-    with pytest.raises(UserError, match="a page has a place for 'c'; there are a, b"):
-        page.filled("<!-- c --><!-- /c -->", {"a": str, "b": str})
+@pytest.mark.usefixtures("made")
+def test_a_place_that_names_nothing_is_refused():
+    with pytest.raises(UserError, match="a page has a place for 'three'; there are one, two"):
+        page.filled("<!-- three --><!-- end -->")
 
 
 def test_a_table_that_lacks_a_column_is_named(results):
     write_table(results, "minatar", "scores", "game,arm,seed,state", ["pong,dqn,0,done"])
-    with pytest.raises(UserError, match="'x' cannot be made: a table of the results lacks 'final_score'"):
-        page.filled("<!-- x --><!-- /x -->", {"x": lambda: results.scored("minatar").titles[0]})
+    with pytest.raises(UserError, match="'scores minatar' cannot be made: a table of the results lacks 'final_score'"):
+        page.filled("<!-- scores minatar --><!-- end -->")

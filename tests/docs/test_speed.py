@@ -36,14 +36,14 @@ def test_a_ratio_is_taken_within_a_repeat(tmp_path, monkeypatch):
     lines = [f"{name},1,1,{steps},{seconds},{memory}" for name, steps, seconds, memory in readings]
     header = "contestant,runs,processes,agent_steps,seconds,peak_rss_bytes"
     (tmp_path / "minatar-cpu.csv").write_text("\n".join([header, *lines]) + "\n")
-    *_, last = speed.cpu().splitlines()
+    *_, last = speed.speed_cpu().splitlines()
     assert last == "| gramian | 1 | 200 (100–300) | 1.25 (1.00–1.50) | 2.00 GB |"
 
 
 def test_a_missing_table_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(speed, "RESULTS", tmp_path)
     with pytest.raises(UserError, match=r"cannot read the table '.*h200.csv'"):
-        speed.h200()
+        speed.speed_h200()
 
 
 @pytest.mark.parametrize("page", ["speed.md", "studies.md"])
