@@ -20,7 +20,7 @@ import numpy as np
 from benchmarks.command_line import Parser, exit_code, new_folder, whole
 from benchmarks.synthetic_study import write_analysis, write_study
 from gramian.report.analysis import Options, analyse
-from gramian.report.features import dynamics, growths, read_representation
+from gramian.report.features import dynamics, feature_table, growths, read_representation
 from gramian.report.figures import draw_figures
 from gramian.report.page import Page
 from gramian.report.tables import score_table
@@ -73,7 +73,8 @@ def measured(arguments: Sequence[str] | None) -> None:
         features = dynamics(study, dict(zip(analysis.games, analysis.horizon.tolist(), strict=True)))
         cells = set(study.runs.select("game", "arm").iter_rows())
         trained = read_representation(folder / "analysis", cells)
-        page_of = Page("Made-up runs", study, analysis, features, score_table(analysis), growths(study), trained)
+        grown = growths(feature_table(study))
+        page_of = Page("Made-up runs", study, analysis, features, score_table(analysis), grown, trained)
         text = page_of.html()
         marks.append(time.perf_counter())
         draw_figures(analysis, features, folder / "report" / "figures")

@@ -46,6 +46,7 @@ def test_the_command_writes_the_page_and_refuses_without_leaving_one(results, tm
     assert "false as stated  Proposition 6" in printed
     assert "\n  undecided        five MinAtar games, 1M frames\n" in printed
     assert out.read_text().startswith("# The claims of the paper")
+    assert out.with_name("claims-details.md").read_text().startswith("# The claims in detail")
     out.unlink()
     (results / CONTRASTS).unlink()
     assert "no verdict without a table" in refused(results, out, capsys)
@@ -58,4 +59,4 @@ def test_the_command_does_without_a_table_of_deep_runs(name, results, tmp_path, 
     assert main(["claims", "--results", str(results), "--out", str(tmp_path / "claims.md")]) == 0
     printed = capsys.readouterr().out
     assert printed.count("not run in full  ") + printed.count("not yet run      ") == 6
-    assert f"| `results/{name}` | awaited |" in (tmp_path / "claims.md").read_text()
+    assert f"| `results/{name}` | awaited |" in (tmp_path / "claims-details.md").read_text()

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gramian.claims import Tables, judge, page
+from gramian.claims import Tables, details, judge, page
 from gramian.claims.rules import SAMPLED, VERDICTS, Statements
 from gramian.core.errors import UserError
 from tests.claims.made import CLAIMS, PARTS, ROOT, committed, verdict
@@ -27,8 +27,10 @@ def ends(names, *numbers):
 
 def test_the_committed_page_is_what_the_tables_give_now():
     tables = Tables(ROOT / "results")
-    written = (ROOT / "docs" / "claims.md").read_text(encoding="utf-8")
-    assert written == page([judge(claim, tables) for claim in CLAIMS.values()]), "run: gramian claims"
+    entries = [judge(claim, tables) for claim in CLAIMS.values()]
+    table, written = ((ROOT / "docs" / name).read_text("utf-8") for name in ("claims.md", "claims-details.md"))
+    assert table == page(entries, "claims-details.md"), "run: gramian claims"
+    assert written == details(entries), "run: gramian claims"
     assert "not due to decorrelation" not in written
     assert "**ρ = 0.99: " in written  # symbols stay small at the beginning of a sentence
 
@@ -240,7 +242,7 @@ def test_a_small_table_gives_numbers_and_no_verdict(claim, name, fits, reason, r
     found = judge(CLAIMS[claim], results.keep(name, fits))
     assert (found.verdict, found.judgements[0].reason) == ("not run in full", reason)
     assert found.judgements[0].numbers
-    assert "1 processes" not in page([found])
+    assert "1 processes" not in details([found])
 
 
 @pytest.mark.parametrize(("claim", "name"), [("regression", REGRESSION), ("mountain-car-gain", CONTRASTS)])
@@ -270,6 +272,6 @@ def test_dots_in_a_statement_stand_for_any_words_of_one_statement(results):
 
 
 def test_a_claim_of_the_papers_setting_alone_has_no_rows_below_it(results):
-    written = page([judge(CLAIMS["proposition-1"], results)])
+    written = page([judge(CLAIMS["proposition-1"], results)], "claims-details.md")
     assert "| ↳ " not in written
-    assert "In smaller settings" not in written
+    assert "holds in all 5 cases tried" in written

@@ -30,10 +30,18 @@ def test_scores_of_the_same_seeds_are_compared_by_pairs(statistic, seeds):
     assert (found.value, found.note) == ((3 / 4 + 1.5 / seeds) / 2, "")
 
 
-@pytest.mark.parametrize("statistic", ["improvement", "games_won", "median"])
+@pytest.mark.parametrize("statistic", ["improvement", "median"])
 def test_seeds_are_drawn_for_both_arms_together(statistic):
     found = compared(AHEAD, statistic)
     assert (found.value, found.low, found.high) == pytest.approx((1, 1, 1))
+
+
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_the_games_that_an_arm_wins_have_an_exact_interval_whatever_the_seeds(seeds):
+    won = {key: values[:seeds] for key, values in (PAIRED | {("pong", "gram"): [-4.0, -1.0, 3.0, 1.0]}).items()}
+    ends = scipy.stats.binomtest(1, 2).proportion_ci()
+    found = compared(won, "games_won")
+    assert (found.value, found.low, found.high) == pytest.approx((0.5, ends.low, ends.high))
 
 
 def test_a_share_that_no_draw_changes_says_why_it_has_no_interval():
@@ -61,22 +69,23 @@ def test_scores_of_other_seeds_are_compared_without_pairs_and_say_so():
     assert str(found).endswith("] (unpaired)")
 
 
-@pytest.mark.parametrize("statistic", ["improvement", "games_won", "median"])
+@pytest.mark.parametrize("statistic", ["improvement", "median"])
 def test_a_game_of_a_single_seed_leaves_no_interval(statistic):
     single = {key: values[:1] if key[0] == "pong" else values for key, values in PAIRED.items()}
     assert str(compared(single, statistic)).endswith(" (no interval)")
 
 
 def by_size(values, other, learned_from):
-    """Mean difference of pairs in percent of what DQN learns in a game, and Student's interval, written out."""
+    """Mean difference of pairs in percent of what DQN learns in a game, by the delta method, written out."""
     means, squares, freedoms = [], [], []
     for game in dict.fromkeys(game for game, _ in values):
-        learned = np.mean([score for score in learned_from[game, "dqn"] if score is not None]) + 10
-        pairs = zip(values[game, "gram"], values[game, other], strict=True)
-        percent = [100 * (ours - theirs) / learned for ours, theirs in pairs if None not in (ours, theirs)]
-        seeds, mean = len(percent), sum(percent) / len(percent)
-        means.append(mean)
-        squares.append(sum((one - mean) ** 2 for one in percent) / (seeds - 1) / seeds)
+        runs = zip(values[game, "gram"], values[game, other], learned_from[game, "dqn"], strict=True)
+        known = [(ours - theirs, dqn + 10) for ours, theirs, dqn in runs if None not in (ours, theirs, dqn)]
+        seeds, (difference, learned) = len(known), np.mean(known, axis=0)
+        of_both = np.cov(np.array(known).T)
+        slope = np.array([1 / learned, -difference / learned**2])
+        means.append(100 * difference / learned)
+        squares.append(100**2 * slope @ of_both @ slope / seeds)
         freedoms.append(seeds - 1)
     mean, error = sum(means) / len(means), sum(squares) ** 0.5 / len(means)
     freedom = sum(squares) ** 2 / sum(square**2 / own for square, own in zip(squares, freedoms, strict=True))
@@ -97,7 +106,7 @@ def test_differences_are_in_percent_of_what_dqn_learns_with_students_interval(se
     final, area = three_arms(seed)
     for statistic, values in (("difference", final), ("area_difference", area)):
         found = compared(final, statistic, other, area)
-        assert (found.value, found.low, found.high) == pytest.approx(by_size(values, other, final))
+        assert (found.value, found.low, found.high) == pytest.approx(by_size(values, other, values))
         assert not found.note
 
 

@@ -153,16 +153,6 @@ def test_auc_gain_over_a_baseline_that_plays_at_random_is_not_a_number():
 
 
 @unhurried
-@given(final=arrays(float, (3, 4), elements=finite), random=arrays(float, 4, elements=finite))
-def test_what_is_learned_is_the_score_above_random_play_and_unknown_where_nothing_is(final, random):
-    found = statistics.learned(final, random)
-    np.testing.assert_array_equal(found, statistics.learned(final, np.tile(random, (3, 1))))
-    for game, own in enumerate(found):
-        above = sum(score - random[game] for score in final[:, game]) / 3
-        assert np.isnan(own) if above <= 0 else own == pytest.approx(above)
-
-
-@unhurried
 @given(arm=arrays(float, (3, 4), elements=finite), baseline=arrays(float, (3, 4), elements=finite))
 def test_paired_improvement_counts_pairs_of_the_same_seed(arm, baseline):
     pairs = [(a > b) + 0.5 * (a == b) for a, b in zip(arm.flat, baseline.flat, strict=True)]

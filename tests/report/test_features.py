@@ -3,7 +3,7 @@ import polars as pl
 import pytest
 import scipy.stats
 
-from gramian.report.features import dynamics, growths
+from gramian.report.features import dynamics, feature_table, growths
 from gramian.study.store import Study
 
 
@@ -64,27 +64,24 @@ def test_held_out_measures_stand_behind_those_of_the_batches():
     assert found["held_out.effective_rank"]["dqn"].mean.tolist() == [7.0]
 
 
+def grown(rows, states=("done", "done")):
+    """Growths of Pong's DQN from the rows of the runs a and b: run, frames, gradient, norm and TD error."""
+    columns = ["run", "frames", "grad_norm_head", "feature_norm", "td_error"]
+    cells = {"run": ["a", "b"], "game": "pong", "arm": "dqn", "seed": [0, 1], "kappa": 0.0, "state": list(states)}
+    metrics = pl.DataFrame(rows, columns, orient="row")
+    return growths(feature_table(Study(pl.DataFrame(cells), pl.DataFrame(), metrics)))["pong"]["dqn"]
+
+
 def test_growth_is_a_mean_over_the_runs_of_an_arm():
-    rows = [
-        {"run": run, "game": "pong", "arm": "dqn", "seed": 0, "frames": at, "grad_norm_head": np.e ** (at * factor),
-         "feature_norm": np.e**at, "td_error": 1.0}
-        for run, factor in (("a", 1.0), ("b", 3.0))
-        for at in (0, 1)
-    ]  # fmt: skip
-    runs = pl.DataFrame({"run": sorted({row["run"] for row in rows}), "state": "done"})
-    found = growths(Study(runs, pl.DataFrame(), pl.DataFrame(rows)))["pong"]["dqn"]
+    runs = (("a", 1.0), ("b", 3.0))
+    found = grown([(run, at, np.e ** (at * factor), np.e**at, 1.0) for run, factor in runs for at in (0, 1)])
     assert found["growth_log_head_gradient"].value == pytest.approx(2.0)
     assert found["growth_log_feature_norm"].value == pytest.approx(1.0)
     assert found["growth_log_td_error"].value == 0.0
 
 
 def test_growth_leaves_runs_out_that_diverged():
-    rows = [
-        {"run": run, "game": "pong", "arm": "dqn", "grad_norm_head": at, "feature_norm": at, "td_error": 1.0}
-        for run, last in (("a", 2.0), ("b", 1e9))
-        for at in (1.0, last)
-    ]
-    runs = pl.DataFrame({"run": ["a", "b"], "state": ["done", "diverged"]})
-    found = growths(Study(runs, pl.DataFrame(), pl.DataFrame(rows)))["pong"]["dqn"]
+    rows = [(run, 0, at, at, 1.0) for run, last in (("a", 2.0), ("b", 1e9)) for at in (1.0, last)]
+    found = grown(rows, ("done", "diverged"))
     assert found["growth_log_head_gradient"].seeds == 1
     assert found["growth_log_head_gradient"].value == pytest.approx(np.log(2))

@@ -153,7 +153,7 @@ def test_the_page_has_every_command_as_it_can_be_typed(noted):
     section = page[page.index('<section id="run"') :].split("</section>")[0]
     assert "<summary>10 commands</summary>" in section
     for seed in range(9):
-        assert f"<td>gramian study run mine.toml --seeds {seed}</td><td>1</td>" in section
+        assert f'<td>gramian study run mine.toml --seeds {seed}</td><td class="number">1</td>' in section
     assert "__main__" not in section
     assert not re.search(r"and \d+ more", section)
 

@@ -4,9 +4,9 @@
 result. Reads files only.
 """
 
-from gramian.claims.page import page
+from gramian.claims.page import details, page
 from gramian.claims.paper import claims
 from gramian.claims.rules import Claim, Entry, judge
 from gramian.claims.tables import Number, Tables
 
-__all__ = ["Claim", "Entry", "Number", "Tables", "claims", "judge", "page"]
+__all__ = ["Claim", "Entry", "Number", "Tables", "claims", "details", "judge", "page"]

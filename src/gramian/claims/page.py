@@ -1,60 +1,50 @@
-"""The ledger as a page in Markdown."""
+"""The claims as pages in Markdown: one table with every verdict, and the details behind it."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
-from gramian.claims.rules import AWAITING_RUNS, VERDICTS, Entry, Judgement, Part, Verdict
+from gramian.claims.rules import AWAITING_RUNS, VERDICTS, Entry, Judgement, Numbers, Part, Rule
 
 
-def page(entries: Sequence[Entry]) -> str:
-    """The whole page: what the verdicts mean, an overview, a section for each claim, and the tables that are read."""
-    body = "\n".join([*_meanings(entries), *_overview(entries), *_sections(entries), *_tables(entries)])
-    return f"{_text('introduction.md')}\n{body}\n{_text('tables.md')}"
+def page(entries: Sequence[Entry], details: str) -> str:
+    """The page for readers: a row a claim, linked to its section in the page ``details``, and what verdicts mean."""
+    return "\n".join([_text("introduction.md"), *_overview(entries, details), *_meanings(entries)])
+
+
+def details(entries: Sequence[Entry]) -> str:
+    """A section for each claim with its commands and all its numbers, and the tables that are read."""
+    body = "\n".join([*_sections(entries), *_tables(entries)])
+    return f"{_text('details.md')}\n{body}\n{_text('tables.md')}"
 
 
 def _text(name: str) -> str:
     return (files("gramian") / "claims" / name).read_text(encoding="utf-8")
 
 
-def _meanings(entries: Sequence[Entry]) -> Iterator[str]:
-    yield from ("| verdict | claims | meaning |", "| --- | ---: | --- |")
-    for verdict, meaning in VERDICTS.items():
-        yield f"| **{verdict}** | {sum(entry.verdict == verdict for entry in entries)} | {meaning} |"
-    yield ""
-
-
-def _overview(entries: Sequence[Entry]) -> Iterator[str]:
-    aside = (
-        "A claim is judged in the paper's own setting alone. What smaller settings say stands below it, in rows that "
-        "begin with ↳, and does not count for its verdict."
-    )
-    yield from ("## Overview", "", aside, "")
-    yield from ("| claim | verdict | because |", "| --- | --- | --- |")
+def _overview(entries: Sequence[Entry], details: str) -> Iterator[str]:
+    yield from ("| claim | verdict | number | beyond the control |", "| --- | --- | --- | --- |")
     for entry in entries:
-        yield f"| [{entry.claim.title}](#{entry.claim.id}) | **{entry.verdict}** | {_cell(entry.because)} |"
+        title = f"[{entry.claim.title}]({details}#{entry.claim.id})"
+        yield _row(title, f"**{entry.verdict}**", *_decisive(entry.decisive_part, entry.decisive))
         for part, found in entry.elsewhere:
-            yield f"| ↳ {_cell(part.setting)} | *{found.verdict}* | {_cell(found.reason)} |"
+            yield _row(f"↳ {_cell(part.setting)}", f"*{found.verdict}*", *_decisive(part, found))
     yield ""
 
 
-def _elsewhere(entry: Entry) -> Iterator[str]:
-    """The verdicts of the settings that do not count for the claim's, one a line, the milder ones first."""
-    groups: dict[Verdict, dict[str, list[str]]] = {verdict: {} for verdict in VERDICTS}
-    for part, found in entry.elsewhere:
-        setting, _, aspect = part.setting.partition(": ")
-        groups[found.verdict].setdefault(setting, []).append(aspect)
-    often = Counter(setting for settings in groups.values() for setting in settings)
-    for verdict, settings in groups.items():
-        named = [name if often[name] == 1 else _with(name, aspects) for name, aspects in settings.items()]
-        if named:
-            yield f"- **{verdict}**: {'; '.join(named)}"
+def _decisive(part: Part, found: Judgement) -> tuple[str, str]:
+    """The number that a verdict was made from, or why there is none, and what it is beyond the control."""
+    if found.verdict in AWAITING_RUNS or not isinstance(part.rule, Rule):
+        return _cell(found.reason), ""
+    (label, value), *others = found.numbers
+    return _cell(f"{label}: {value}"), _cell(others[0][1]) if part.rule.beyond else "–"
 
 
-def _with(setting: str, aspects: Sequence[str]) -> str:
-    """A setting of which not everything has the same verdict, and what of it is meant."""
-    return f"{setting} ({', '.join(f'“{aspect}”' for aspect in aspects)})"
+def _meanings(entries: Sequence[Entry]) -> Iterator[str]:
+    yield from ("## Verdicts", "", "| verdict | claims | meaning |", "| --- | ---: | --- |")
+    for verdict, meaning in VERDICTS.items():
+        yield _row(f"**{verdict}**", str(sum(entry.verdict == verdict for entry in entries)), meaning)
+    yield ""
 
 
 def _sections(entries: Sequence[Entry]) -> Iterator[str]:
@@ -62,10 +52,7 @@ def _sections(entries: Sequence[Entry]) -> Iterator[str]:
         claim = entry.claim
         yield from (f"## {claim.title} {{ #{claim.id} }}", "")
         remark = claim.remarks.get(entry.verdict, "")
-        beside = "In smaller settings, which do not count for that verdict:" if entry.elsewhere else ""
-        yield from (" ".join(filter(None, (f"**{_capital(entry.verdict)}.**", remark, beside))), "")
-        if entry.elsewhere:
-            yield from (*_elsewhere(entry), "")
+        yield from (f"**{_capital(entry.verdict)}.** {remark}".rstrip(), "")
         yield from (f"*The paper* ({claim.source}): {claim.says}", "")
         was_run = any(judgement.numbers for judgement in entry.judgements)
         yield from (f"*What {'we ran' if was_run else 'is to be run'}*: {entry.ran}", "")
@@ -105,13 +92,17 @@ def _tables(entries: Sequence[Entry]) -> Iterator[str]:
     yield from ("| table | is | read for | runs still awaited |", "| --- | --- | --- | --- |")
     for name, claims in readers.items():
         lacking = "; ".join(dict.fromkeys(awaited.get(name, ["–"])))
-        yield f"| `results/{name}` | {'awaited' if name in absent else 'there'} | {', '.join(claims)} | {lacking} |"
+        yield _row(f"`results/{name}`", "awaited" if name in absent else "there", ", ".join(claims), lacking)
     yield ""
 
 
-def _numbers(numbers: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _numbers(numbers: Numbers) -> Iterator[str]:
     yield from ("| number | value |", "| --- | --- |")
-    yield from (f"| {_cell(label)} | {_cell(value)} |" for label, value in numbers)
+    yield from (_row(_cell(label), _cell(value)) for label, value in numbers)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
 
 
 def _cell(text: str) -> str:

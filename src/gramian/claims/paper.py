@@ -72,7 +72,7 @@ def regression() -> Claim:
 
     def part(rho: float) -> Part:
         area = partial(_of_regression, rho=rho, times=1000)
-        with_term = "area × 10³ with the term less plain regression at"
+        with_term = "area × 10³ with the term minus plain regression at"
         plain = area("area", SINGLE, least="area_mean") - area("area", "plain, α")
         control = area("area_minus_control", SINGLE, least="area_mean")
         rule = effect(f"{with_term} the same α", plain, "falls", beyond=(f"{with_term} α·d", control))
@@ -103,15 +103,15 @@ def _car_part(rule: Rule, runs: Quantity, also: Numbers | None = None) -> Part:
 def mountain_car_gain() -> Claim:
     """Figure 2a: fewer steps an episode."""
     pairing = "the paper's pairing: same α"
-    label = "steps with the term less plain learning at the same α"
-    control = "steps with the term less the control that only shrinks"
+    label = "steps with the term minus plain learning at the same α"
+    control = "steps with the term minus the control that only shrinks"
     rule = effect(label, _contrast(pairing), "falls", beyond=(control, _contrast(SHRUNK)))
     ratio = "ratio of steps at equal settings, the term over"
     also = {
-        "steps of plain learning at α·d less plain learning at α: the step size alone": "of that, step size alone",
-        "steps with the term less plain learning at α·d": MATCHED,
-        "steps of the control that only shrinks less plain learning at α·d": "norm penalty at matched step size",
-        "steps with the unbiased term less the control that only shrinks": "beyond the norm penalty, unbiased",
+        "steps of plain learning at α·d minus plain learning at α: the step size alone": "of that, step size alone",
+        "steps with the term minus plain learning at α·d": MATCHED,
+        "steps of the control that only shrinks minus plain learning at α·d": "norm penalty at matched step size",
+        "steps with the unbiased term minus the control that only shrinks": "beyond the norm penalty, unbiased",
     }
     shown = {label: _contrast(question) for label, question in also.items()} | {
         f"{ratio} plain learning at α·d": _contrast(MATCHED, "ratio"),
@@ -127,8 +127,8 @@ def mountain_car_correlation() -> Claim:
     def gain(question: str) -> Quantity:
         return _contrast(question) - _contrast(question, copies=0)
 
-    control = "steps with the term less the control that only shrinks, with copies less without"
-    label = "gain at the matched step size with copies less that without"
+    control = "steps with the term minus the control that only shrinks, with copies minus without"
+    label = "gain at the matched step size with copies minus that without"
     rule = effect(label, gain(MATCHED), "falls", beyond=(control, gain(SHRUNK)))
     ratio = "ratio of steps at equal settings, the term over plain learning at α·d,"
     both = {"with copies": 1, "without copies": 0}
@@ -149,10 +149,10 @@ def mountain_car_sensitivity() -> Claim:
         where: Where = {"copies": 1, "arm": arm}
         return column(CAR_SUMMARY, name, where, low=f"{name}_low", high=f"{name}_high", least="steps")
 
-    control = "share with the term less that of the control that only shrinks"
+    control = "share with the term minus that of the control that only shrinks"
     beyond = share("share_own") - share("share_own", "A, norm alone")
     rule = effect(
-        "share with the term less that without", share("share_against_zero"), "rises", beyond=(control, beyond)
+        "share with the term minus that without", share("share_against_zero"), "rises", beyond=(control, beyond)
     )
     runs = column(CAR, "runs", {"copies": 1, "arm": arm}, least="runs")
     return _claim("mountain-car-sensitivity", [_car_part(rule, runs)])
@@ -220,7 +220,7 @@ def linear_cost() -> Claim:
         def at_512(form: str) -> Quantity:
             return column(COST, value, {"device": device, "axis": "d", "d": 512, "form": form})
 
-        covariance = f"exponent of the covariance's {what} in d less that of the Gram form's"
+        covariance = f"exponent of the covariance's {what} in d minus that of the Gram form's"
         rule = within(
             f"exponent of the Gram form's {what} in d",
             growth("gram"),
@@ -295,8 +295,8 @@ class Setting:
     def against(self, what: str, name: str) -> dict[str, Quantity]:
         """A measure of the arm minus that of DQN and minus that of its control."""
         return {
-            f"{what} with {self.called} less that without": self.played(name, self.arm, "dqn"),
-            f"{what} with {self.called} less that of {self.shrunk}": self.played(name, self.arm, self.control),
+            f"{what} with {self.called} minus that without": self.played(name, self.arm, "dqn"),
+            f"{what} with {self.called} minus that of {self.shrunk}": self.played(name, self.arm, self.control),
         }
 
     def held_out(self, what: str, name: str) -> dict[str, Quantity]:
@@ -390,7 +390,7 @@ def forty_of_49() -> Claim:
 
         def percent(*others: tuple[str, str]) -> dict[str, Quantity]:
             return {
-                f"{what} of {setting.called} less that of {words}, in percent of what DQN learns": setting.scores(
+                f"{what} of {setting.called} minus that of {words}, in percent of what DQN learns": setting.scores(
                     other, statistic
                 )
                 for what, statistic in (("area", "area_difference"), ("final score", "difference"))
@@ -428,7 +428,7 @@ def median_score() -> Claim:
     """Figure 3: the median of human-normalised scores."""
 
     def part(setting: Setting) -> Part:
-        label, other = f"median of {setting.called} less that of", "norm (0.1)"
+        label, other = f"median of {setting.called} minus that of", "norm (0.1)"
         beyond = (f"{label} {setting.shrunk}", setting.scores(setting.control, "median"))
         rule = effect(f"{label} DQN", setting.scores("dqn", "median"), "rises", beyond=beyond)
         also = {f"{label} `{other}`": setting.scores(other, "median")} if setting.elsewhere else {}
@@ -506,13 +506,13 @@ TERMS = {
 
 def _beyond_other(what: str, name: str) -> dict[str, Quantity]:
     """The short runs on Atari minus the other control."""
-    label = f"{what} with {SEAQUEST_4M.called} less that of `norm (0.1)`"
+    label = f"{what} with {SEAQUEST_4M.called} minus that of `norm (0.1)`"
     return {label: SEAQUEST_4M.played(name, SEAQUEST_4M.arm, "norm (0.1)")}
 
 
 def _of_author(what: str, name: str) -> dict[str, Quantity]:
     """They minus DQN at the author's κ."""
-    return {f"{what} with the penalty at the author's κ less that without": SEAQUEST_4M.played(name, "gram", "dqn")}
+    return {f"{what} with the penalty at the author's κ minus that without": SEAQUEST_4M.played(name, "gram", "dqn")}
 
 
 def denser_features() -> Claim:
@@ -523,7 +523,7 @@ def denser_features() -> Claim:
     for richer in RICHER.items():
         atari |= SEAQUEST_4M.against(*richer) | _beyond_other(*richer)
         minatar |= MINATAR_SEAQUEST.against(*richer)
-    rank = {"effective rank with the penalty less that without": BREAKOUT.played("effective_rank", "gram", "dqn")}
+    rank = {"effective rank with the penalty minus that without": BREAKOUT.played("effective_rank", "gram", "dqn")}
     settled = (
         "That states in play decide here, as on Atari and in the paper, and not held-out states of a random player, "
         "was settled when both numbers were known; the held-out ones stand below."
@@ -546,13 +546,13 @@ def falling_terms() -> Claim:
         if place is SEAQUEST_4M:
             also = _beyond_other(what, name) | _of_author(what, name)
         if place is MINATAR_SEAQUEST:
-            also = {f"{what} of {place.shrunk} less that without": place.played(name, place.control, "dqn")}
+            also = {f"{what} of {place.shrunk} minus that without": place.played(name, place.control, "dqn")}
             also |= place.held_out(what, name)
         note = CHOSEN if place is SEAQUEST_4M and aspect == "norm" else ""
         return place.part(place.falls(what, name), aspect, note, also)
 
     others = {
-        f"{what} with the penalty less that without": BREAKOUT.played(name, "gram", "dqn")
+        f"{what} with the penalty minus that without": BREAKOUT.played(name, "gram", "dqn")
         for what, name in list(TERMS.values())[1:]
     }
     before, after = ([part(place, aspect) for place in places for aspect in TERMS]
@@ -573,7 +573,7 @@ def gradient_growth() -> Claim:
             table = "features.csv" if place is small else "measures.csv"
             return feature(f"{place.folder}/{table}", game, name, "dqn", minus=minus)
 
-        beyond = ("share that the norm accounts for less the share of the TD error", value(of_norm, of_error))
+        beyond = ("share that the norm accounts for minus the share of the TD error", value(of_norm, of_error))
         mainly = effect(norm, value(of_norm), "rises", null=0.5, beyond=beyond)
         beside_norm = {
             "growth of log‖gradient‖ (1 is a factor of e)": value("growth_log_head_gradient"),

@@ -106,7 +106,8 @@ class Statements:
                 failed.append(text)
         if failed:
             return Judgement("false as stated", "this fails: " + "; ".join(f"“{text}”" for text in failed), numbers)
-        return Judgement("reproduced", "every statement of the claim holds on every process", numbers)
+        cases = count(len(self.rows(tables, self.claimed[0])), "cases")
+        return Judgement("reproduced", f"holds in all {cases} tried", numbers)
 
     def rows(self, tables: Tables, statement: str) -> list[Row]:
         """The rows of one statement, one for each process."""
@@ -342,8 +343,9 @@ class Entry:
 
     claim: Claim
     verdict: Verdict
-    because: str
-    """The reason of the part that gives it its verdict."""
+    decisive_part: Part
+    decisive: Judgement
+    """Of the part that gives the claim its verdict."""
     ran: str
     judgements: list[Judgement]
     """Of each part."""
@@ -367,8 +369,8 @@ def judge(claim: Claim, tables: Tables) -> Entry:
         If a table that is not awaited is missing or lacks a row or a number, or any table is empty or lacks a column.
     """
     judgements = [_judge(part, tables) for part in claim.parts]
-    counting = [found for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere]
-    decisive = min(counting, key=lambda found: HARDEST_FIRST.index(found.verdict))
+    counting = [(part, found) for part, found in zip(claim.parts, judgements, strict=True) if not part.elsewhere]
+    part, decisive = min(counting, key=lambda one: HARDEST_FIRST.index(one[1].verdict))
     verdict = decisive.verdict
     if verdict == "not yet run" and any(found.verdict != "not yet run" for found in judgements):
         verdict = "not run in full"
@@ -376,7 +378,8 @@ def judge(claim: Claim, tables: Tables) -> Entry:
     return Entry(
         claim=claim,
         verdict=verdict,
-        because=decisive.reason,
+        decisive_part=part,
+        decisive=decisive,
         ran=claim.ran.format(**values),
         judgements=judgements,
         beside=[(label, str(quantity.number(tables))) for label, quantity in claim.beside.items()],

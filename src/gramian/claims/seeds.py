@@ -12,7 +12,7 @@ import numpy as np
 from gramian.claims.tables import MissingRowsError, Number, Quantity, Row, Sample, Tables, Where
 from gramian.core import statistics
 from gramian.core.errors import UserError, unknown
-from gramian.core.statistics import Array, PairStatistic
+from gramian.core.statistics import Array, Interval, PairStatistic
 
 FINISHED = ("done", "diverged")
 UNPAIRED = "unpaired"
@@ -82,27 +82,29 @@ class Statistic(NamedTuple):
     """What is compared: a column, where both arms have the same seeds and where they do not."""
 
     column: str
-    by_pairs: PairStatistic | None = None
-    """Under a bootstrap that draws seeds; without, it is a mean difference with Student's interval."""
-    by_runs: PairStatistic | None = None
-
-
-def _games_won(arm: Array, baseline: Array) -> Array:
-    return np.asarray((statistics.mean_over_runs(arm) > statistics.mean_over_runs(baseline)).mean(-1))
+    by_pairs: PairStatistic
+    by_runs: PairStatistic
 
 
 def _median_difference(arm: Array, baseline: Array) -> Array:
     return np.asarray(statistics.median_score(arm) - statistics.median_score(baseline))
 
 
+def with_note(found: Interval, *notes: str) -> Number:
+    """An interval as a number, with what is to be said of it."""
+    value, low, high = map(float, found)
+    return Number(value, low, high, "; ".join(filter(None, notes)))
+
+
 STATISTICS = {
-    "games_won": Statistic("auc", _games_won, _games_won),
     "improvement": Statistic("final_score", statistics.paired_improvement, statistics.probability_of_improvement),
     "area_improvement": Statistic("auc", statistics.paired_improvement, statistics.probability_of_improvement),
     "median": Statistic("human_normalised", _median_difference, _median_difference),
-    "difference": Statistic("final_score"),
-    "area_difference": Statistic("auc"),
 }
+"""Under a bootstrap that draws seeds."""
+COLUMNS = {name: one.column for name, one in STATISTICS.items()} | {
+    "games_won": "auc", "difference": "final_score", "area_difference": "auc",
+}  # fmt: skip
 
 
 def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
@@ -110,18 +112,18 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
 
     ``statistic`` is one of
 
-    - ``games_won``: share of games with a higher mean ``auc``;
+    - ``games_won``: share of games with a higher mean ``auc``; the interval is exact, with the game as the unit;
     - ``improvement``: share of pairs of the same game and seed that the arm wins in ``final_score``, a mean over games;
       where seeds differ, of all pairs of the same game;
     - ``area_improvement``: the same in ``auc``;
     - ``median``: difference of the medians over games of the mean ``human_normalised``;
     - ``difference``: mean difference of ``final_score`` of pairs of the same game and seed, in percent of what DQN
-      learns in the game (`statistics.learned`), a mean over games;
-    - ``area_difference``: the same in ``auc``.
+      learns in the game, its own mean above random play, a mean over games;
+    - ``area_difference``: the same in ``auc``, in percent of its area.
 
-    The intervals of the last two are Student's (`statistics.student`), of the seeds that both arms have. Those of the
-    others are stratified bootstraps over seeds: a seed is drawn with the runs of both arms. Where two arms do not have
-    the same seeds in every game, the runs of each are drawn on their own.
+    The intervals of the last two are Student's of `statistics.ratios`, of the seeds that both arms have. Those of
+    probabilities and medians are stratified bootstraps over seeds: a seed is drawn with the runs of both arms. Where
+    two arms do not have the same seeds in every game, the runs of each are drawn on their own.
 
     Examples
     --------
@@ -134,9 +136,9 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
     >>> print(scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
     0.7 [0.0, 1.0] (unpaired)
     """
-    if statistic not in STATISTICS:
-        raise unknown("statistic", statistic, STATISTICS)
-    column, by_pairs, by_runs = STATISTICS[statistic]
+    if statistic not in COLUMNS:
+        raise unknown("statistic", statistic, COLUMNS)
+    column = COLUMNS[statistic]
 
     def rows(tables: Tables, arm: str) -> list[Row]:
         return _ended(_of_arm(tables, table, arm), table, arm, FINISHED)
@@ -157,16 +159,17 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
             raise MissingRowsError(f"the table '{table}' has no game with {column} of both {arm} and {minus_arm}")
         first, second = first[:, both], second[:, both]
         paired = np.array_equal(np.isfinite(first), np.isfinite(second))
-        function = by_pairs if paired else by_runs
-        if function is None:
-            learned = statistics.learned(*(array(tables, BASELINE, name) for name in ("final_score", "random")))
-            found = statistics.student(100.0 * (first - second) / learned[both])
-            notes = ["" if paired else SHARED]
-        else:
-            found = statistics.bootstrap_pair(function, first, second, np.random.default_rng(0), paired=paired)
-            notes = ["" if paired else UNPAIRED, ALWAYS if found.low == found.estimate == found.high else ""]
-        estimate, low, high = map(float, found)
-        return Number(estimate, low, high, "; ".join(filter(None, notes)))
+        if statistic == "games_won":
+            won = statistics.count_games(statistics.mean_over_runs(first), statistics.mean_over_runs(second)).wins
+            return Number(won / first.shape[1], *statistics.clopper_pearson(won, first.shape[1]))
+        if statistic not in STATISTICS:
+            own, random = (array(tables, BASELINE, name)[:, both] for name in (column, "random"))
+            found = statistics.student(100.0 * statistics.ratios(first - second, own - random))
+            return with_note(found, "" if paired else SHARED)
+        function = STATISTICS[statistic].by_pairs if paired else STATISTICS[statistic].by_runs
+        found = statistics.bootstrap_pair(function, first, second, np.random.default_rng(0), paired=paired)
+        notes = ["" if paired else UNPAIRED, ALWAYS if found.low == found.estimate == found.high else ""]
+        return with_note(found, *notes)
 
     def sample(tables: Tables) -> Sample:
         """Runs that have the score."""

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 
-from gramian.claims.page import page
+from gramian.claims.page import details, page
 from gramian.claims.paper import claims
 from gramian.claims.rules import VERDICTS, judge
 from gramian.claims.tables import Tables
@@ -19,7 +19,9 @@ def claims_command(options: ClaimsOptions) -> int:
     tables = Tables(options.results)
     entries = [judge(claim, tables) for claim in claims()]
     output_folder(options.out.parent)
-    replace_text(options.out, page(entries))
+    beside = options.out.with_stem(f"{options.out.stem}-details")
+    replace_text(beside, details(entries))
+    replace_text(options.out, page(entries, beside.name))
     counts = Counter(entry.verdict for entry in entries)
     for entry in entries:
         print(f"{entry.verdict:<15}  {entry.claim.title}")

@@ -405,12 +405,12 @@ class MergeOptions:
 
 @dataclass(frozen=True)
 class ClaimsOptions:
-    """Judge every claim of the paper by the tables and write the page."""
+    """Judge every claim of the paper by the tables and write the page and its details."""
 
     results: Path = Path("results")
     """Folder of the tables."""
     out: Path = Path("docs/claims.md")
-    """The page."""
+    """The page; its details stand beside it, in claims-details.md."""
 
 
 @dataclass(frozen=True)

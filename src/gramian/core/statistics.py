@@ -181,20 +181,6 @@ def paired_improvement(arm: Array, baseline: Array) -> Array:
     return _mean(mean_over_runs(_better(arm, baseline)))
 
 
-def learned(final: ArrayLike, random: ArrayLike) -> Array:
-    """Mean final score minus that of random play, ``[S, G]`` and ``[G]`` or ``[S, G]`` → ``[G]``; NaN unless positive.
-
-    Differences between arms in percent of it can be averaged over games.
-
-    Examples
-    --------
-    >>> learned([[3.0, 1.0], [5.0, 1.0]], random=[1.0, 2.0]).tolist()
-    [3.0, nan]
-    """
-    above = mean_over_runs(np.asarray(final, float) - np.asarray(random, float))
-    return np.asarray(np.where(above > 0, above, np.nan))
-
-
 def count_games(arm: ArrayLike, baseline: ArrayLike) -> Count:
     """In how many games the arm's score is higher, equal and lower; games without both are left out."""
     difference = np.asarray(arm, float) - np.asarray(baseline, float)

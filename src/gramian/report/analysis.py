@@ -1,6 +1,6 @@
 """From a study's tables to every number that the report shows."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -8,13 +8,13 @@ import polars as pl
 
 from gramian.core import statistics
 from gramian.core.arms import CONTROL, order_arms
-from gramian.core.errors import UserError, unknown
+from gramian.core.errors import UserError, require_least, unknown
 from gramian.core.statistics import Array, Count, Interval
 from gramian.report import reference
 from gramian.report.cautions import find_cautions
 from gramian.report.reference import HumanTable
 from gramian.report.scores import Scores, frame_grid
-from gramian.report.sweep import Sweep, find_sweep
+from gramian.report.sweep import find_sweep
 from gramian.study.manifest import Planned
 from gramian.study.store import WINDOW_EPISODES, Study
 
@@ -32,24 +32,20 @@ class Options:
     """Table of human and random scores that Atari scores are normalised with."""
     baseline: str = "dqn"
     """Arm that the others are compared with."""
+    control: str = ""
+    """Arm that they are compared with besides, in a section of its own; 'norm (matched)', where the study has it."""
     replicates: int = statistics.REPLICATES
     """Bootstrap replicates."""
     seed: int = 0
     """Of the bootstrap."""
     title: str = ""
-    """Of the page; the name of the study's folder where empty."""
+    """Of the page; the study's own, or the name of its folder, where empty."""
     frames: int = 0
-    """Look at the first so many frames of every run; 0 for all of them."""
-    control: str = ""
-    """Arm that the others are compared with besides; `core.arms.CONTROL` where empty and the study has it."""
+    """Look at the first so many frames of every run; a run that has come so far counts as done. 0 for all of them."""
 
     def __post_init__(self) -> None:
-        if self.replicates < 100:
-            raise UserError(f"replicates is {self.replicates}; it must be at least 100")
-        if self.seed < 0:
-            raise UserError(f"seed is {self.seed}; it must be 0 or more")
-        if self.frames < 0:
-            raise UserError(f"frames is {self.frames}; it must be 0 or more")
+        require_least(self, 100, "replicates")
+        require_least(self, 0, "seed", "frames")
 
 
 @dataclass(frozen=True)
@@ -93,47 +89,55 @@ class Comparison:
     """Mean difference in final score over pairs of the same seed, of each game ``[G]``, with Student's intervals."""
 
 
-@dataclass(frozen=True)
-class Analysis:
-    """Everything that the report shows. S seeds, G games, K points; NaN where a run is missing."""
+class Analysis(Scores):
+    """Everything that the report shows: the scores of a study's runs, and what is made of them.
 
-    arms: list[str]
-    games: list[str]
-    seeds: list[int]
-    options: Options
-    horizon: Array
-    """Frames of a run of each game ``[G]``."""
-    random: Array
-    """Score of random play ``[G]``; NaN where unknown."""
-    human: Array
-    """``[G]``; NaN where unknown."""
-    final: dict[str, Array]
-    """Final score of each finished run ``[S, G]``, by arm."""
-    auc: dict[str, Array]
-    """Area under its learning curve ``[S, G]``, by arm."""
-    final_intervals: dict[str, Interval]
-    """Mean final score over seeds ``[G]``, by arm."""
-    curves: dict[str, Array]
-    """Learning curves of all runs ``[S, G, K]``, the unfinished ones as far as they have come."""
-    curve_intervals: dict[str, Interval]
-    """Mean over seeds ``[K, G]``, by arm."""
-    scores: pl.DataFrame
-    """One row for each run."""
-    common: list[int]
-    """Games that the aggregates are over: with a human score, and a finished run of every arm that has any."""
-    thresholds: Array
-    aggregates: dict[str, Aggregate]
-    comparisons: dict[str, Comparison]
-    missing: pl.DataFrame
-    """Runs that did not finish: run, game, arm, seed, state, reason."""
-    cautions: list[str] = field(default_factory=list)
-    """What a reader has to know before the numbers: too few seeds, missing cells, mixed settings."""
-    sweep: Sweep | None = None
-    """The choice of κ, where a penalty has a grid of it."""
-    windows: tuple[int, ...] = (WINDOW_EPISODES,)
-    """Rows that a score is the mean of: 100 of episodes, 1 of a table whose rows are means already."""
-    control: str = ""
-    """Arm that the others are compared with besides the baseline; empty where there is none."""
+    Attributes
+    ----------
+    options, control
+        The options, and the arm that the others are compared with besides the baseline; empty where there is none.
+    final_intervals, curve_intervals
+        Mean over seeds of the final score ``[G]``, and of the learning curve ``[K, G]``, by arm.
+    common
+        Games that the aggregates are over: with a human score, and a finished run of every arm that has any.
+    thresholds, aggregates, comparisons
+        τ of the performance profiles, and the numbers by arm.
+    missing
+        Runs that did not finish: run, game, arm, seed, state, reason.
+    sweep
+        The choice of κ, where a penalty has a grid of it.
+    windows
+        Rows that a score is the mean of: 100 of episodes, 1 of a table whose rows are means already.
+    cautions
+        What a reader has to know before the numbers: too few seeds, missing cells, mixed settings.
+    """
+
+    def __init__(self, study: Study, options: Options, planned: Planned) -> None:
+        runs = study.runs
+        _no_duplicates(runs)
+        arms = order_arms(runs["arm"].to_list(), options.baseline)
+        if options.baseline not in arms and options.baseline != Options.baseline:
+            raise unknown("baseline arm", options.baseline, arms)
+        games = sorted(runs["game"].unique().to_list(), key=lambda game: (reference.title(game).lower(), game))
+        self.options, self.control = options, _control(options, arms)
+        super().__init__(study, options.human, arms, games, sorted(runs["seed"].unique().to_list()))
+        generator = np.random.default_rng(options.seed)
+        self.final_intervals = {arm: _mean_final(self.final[arm], options) for arm in arms}
+        self.curve_intervals = {
+            arm: statistics.curve_interval(statistics.mean_over_runs, self.curves[arm], generator, by_game=True)
+            for arm in arms
+        }
+        finished = [arm for arm in arms if np.isfinite(self.final[arm]).any()]
+        self.common = _common_games(self, finished)
+        self.thresholds = _thresholds(self)
+        self.aggregates = {arm: _aggregate(self, arm, generator) for arm in (finished if self.common else ())}
+        others = [arm for arm in arms if arm != options.baseline] if options.baseline in arms else []
+        self.comparisons = {arm: _compare(self, arm, generator) for arm in others}
+        self.missing = _missing(runs, planned)
+        of_sweep = np.random.default_rng([options.seed, 1])
+        self.sweep = find_sweep(study, self, options.baseline, options.replicates, of_sweep)
+        self.windows = tuple(sorted(runs["window"].unique().to_list()))
+        self.cautions = find_cautions(study, self)
 
     def by_kind_of_rows(self, episodes: str, points: str, both: str) -> str:
         """The words for a study of episodes, of points of learning curves, or of both."""
@@ -187,58 +191,7 @@ def analyse(study: Study, options: Options, planned: Planned | None = None) -> A
         If two runs are of the same game, arm and seed, or if the baseline or the control named is not an arm of the
         study, or both are one.
     """
-    runs = study.runs
-    _no_duplicates(runs)
-    arms = order_arms(runs["arm"].to_list(), options.baseline)
-    if options.baseline not in arms and options.baseline != Options.baseline:
-        raise unknown("baseline arm", options.baseline, arms)
-    control = _control(options, arms)
-    games = sorted(runs["game"].unique().to_list(), key=lambda game: (reference.title(game).lower(), game))
-    seeds = sorted(runs["seed"].unique().to_list())
-    tables = Scores(study, options.human, arms, games, seeds)
-    generator = np.random.default_rng(options.seed)
-    curve_intervals = {
-        arm: statistics.curve_interval(statistics.mean_over_runs, tables.curves[arm], generator, by_game=True)
-        for arm in arms
-    }
-    finished = [arm for arm in arms if np.isfinite(tables.final[arm]).any()]
-    common = _common_games(tables, finished)
-    thresholds = _thresholds(tables, arms, common)
-    aggregates = {
-        arm: _aggregate(tables, arm, common, thresholds, options, generator) for arm in (finished if common else ())
-    }
-    others = [arm for arm in arms if arm != options.baseline] if options.baseline in arms else []
-    comparisons = {arm: _compare(tables, arm, options, generator) for arm in others}
-    missing = _missing(runs, planned or Planned())
-    of_sweep = np.random.default_rng([options.seed, 1])
-    sweep = find_sweep(study, tables, arms, options.baseline, options.replicates, of_sweep)
-    cautions = find_cautions(study, tables, arms, common, missing, options.baseline, sweep)
-    if options.frames:
-        cautions.insert(0, f"Of every run the first {options.frames:,} frames are looked at, and no others.")
-    return Analysis(
-        arms=arms,
-        games=games,
-        seeds=seeds,
-        options=options,
-        horizon=tables.horizon,
-        random=tables.random,
-        human=tables.human,
-        final=tables.final,
-        auc=tables.auc,
-        final_intervals={arm: _mean_final(tables.final[arm], options) for arm in arms},
-        curves=tables.curves,
-        curve_intervals=curve_intervals,
-        scores=tables.table,
-        common=common,
-        thresholds=thresholds,
-        aggregates=aggregates,
-        comparisons=comparisons,
-        missing=missing,
-        cautions=cautions,
-        sweep=sweep,
-        windows=tuple(sorted(runs["window"].unique().to_list())),
-        control=control,
-    )
+    return Analysis(study, options, planned or Planned())
 
 
 def _control(options: Options, arms: list[str]) -> str:
@@ -258,33 +211,29 @@ def _common_games(tables: Scores, finished: list[str]) -> list[int]:
     return [int(game) for game in np.flatnonzero(both)] if finished else []
 
 
-def _thresholds(tables: Scores, arms: list[str], common: list[int]) -> Array:
+def _thresholds(found: Analysis) -> Array:
     """τ from 0 to the human score at least, and to where a tenth of the runs of the best arm is left at most."""
-    best = [
-        float(np.nanquantile(scores, 0.9))
-        for arm in arms
-        if np.isfinite(scores := tables.normalised(arm, common)).any()
-    ]
+    normalised = [found.normalised(arm, found.common) for arm in found.arms]
+    best = [float(np.nanquantile(scores, 0.9)) for scores in normalised if np.isfinite(scores).any()]
     return np.linspace(0.0, min(max([1.0, *best]), 8.0), 81)
 
 
-def _aggregate(
-    tables: Scores, arm: str, games: list[int], thresholds: Array, options: Options, generator: np.random.Generator
-) -> Aggregate:
-    scores = tables.normalised(arm, games)
-    finished = np.isfinite(tables.final[arm][:, games])
+def _aggregate(found: Analysis, arm: str, generator: np.random.Generator) -> Aggregate:
+    games, replicates = found.common, found.options.replicates
+    finished = np.isfinite(found.final[arm][:, games])
     curves = statistics.human_normalised(
-        np.where(finished[..., None], tables.curves[arm][:, games], np.nan),
-        tables.random[games, None],
-        tables.human[games, None],
+        np.where(finished[..., None], found.curves[arm][:, games], np.nan),
+        found.random[games, None],
+        found.human[games, None],
     )
-    interval = partial(statistics.bootstrap, scores=scores, generator=generator, replicates=options.replicates)
+    scores = found.normalised(arm, games)
+    interval = partial(statistics.bootstrap, scores=scores, generator=generator, replicates=replicates)
     return Aggregate(
         median=interval(statistics.median_score),
         mean=interval(statistics.mean_score),
         iqm=interval(statistics.interquartile_mean),
         optimality_gap=interval(statistics.optimality_gap),
-        profile=interval(lambda drawn: statistics.performance_profile(drawn, thresholds)),
+        profile=interval(lambda drawn: statistics.performance_profile(drawn, found.thresholds)),
         median_curve=statistics.curve_interval(statistics.median_score, curves, generator),
         iqm_curve=statistics.curve_interval(statistics.interquartile_mean, curves, generator),
     )
@@ -298,9 +247,10 @@ def _mean_final(scores: Array, options: Options) -> Interval:
     )
 
 
-def _compare(tables: Scores, arm: str, options: Options, generator: np.random.Generator) -> Comparison:
-    final, base_final = tables.final[arm], tables.final[options.baseline]
-    auc, base_auc = tables.auc[arm], tables.auc[options.baseline]
+def _compare(found: Analysis, arm: str, generator: np.random.Generator) -> Comparison:
+    options = found.options
+    final, base_final = found.final[arm], found.final[options.baseline]
+    auc, base_auc = found.auc[arm], found.auc[options.baseline]
     pairs = np.isfinite(final) & np.isfinite(base_final)
     both = np.isfinite(final).any(0) & np.isfinite(base_final).any(0)
     by_final = statistics.count_games(statistics.mean_over_runs(final), statistics.mean_over_runs(base_final))
@@ -308,19 +258,19 @@ def _compare(tables: Scores, arm: str, options: Options, generator: np.random.Ge
     # Pair only where pairing loses no run: elsewhere the estimate would not be that of the bars' own means.
     paired = bool((np.isfinite(final) == np.isfinite(base_final))[:, both].all())
     interval = partial(statistics.bootstrap_pair, generator=generator, replicates=options.replicates)
+    # a generator of its own, as for mean scores: the same share in every table of these pairs
+    by_seed = partial(interval, generator=np.random.default_rng(options.seed), paired=True)
     return Comparison(
         games=int(both.sum()),
         final=by_final,
         final_p=statistics.sign_test(by_final),
         auc=by_auc,
         auc_p=statistics.sign_test(by_auc),
-        gain=interval(
-            lambda x, y: statistics.auc_gain(x, y, tables.random), auc, base_auc, paired=paired, by_game=True
-        ),
+        gain=interval(lambda x, y: statistics.auc_gain(x, y, found.random), auc, base_auc, paired=paired, by_game=True),
         paired=paired,
         improvement=interval(statistics.probability_of_improvement, final, base_final, paired=False),
         pairs=int(pairs.sum()),
-        paired_improvement=interval(statistics.paired_improvement, final, base_final, paired=True),
+        paired_improvement=by_seed(statistics.paired_improvement, final, base_final),
         difference=statistics.student_by_game(final - base_final),
     )
 

@@ -105,7 +105,7 @@ def build(
     of_features = feature_table(study)
     at_equal_norm = equal_norm(analysis, study.runs, of_features)
     tables = {
-        "scores.csv": analysis.scores,
+        "scores.csv": analysis.table,
         "features.csv": of_features,
         "equal_norm.csv": None if at_equal_norm is None else at_equal_norm.table(analysis.games),
         "kappa.csv": None if analysis.sweep is None else sweep_table(analysis.sweep, options.baseline),
@@ -130,7 +130,7 @@ def build(
             analysis=analysis,
             dynamics=features,
             table=table,
-            growths=growths(study),
+            growths=growths(of_features),
             representation=representation,
             planned=planned,
             before=before,

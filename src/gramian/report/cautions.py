@@ -1,6 +1,7 @@
 """What a reader has to know before the numbers: few seeds, missing cells, unknown references, mixed settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -10,32 +11,24 @@ from gramian.core import statistics
 from gramian.core.progress import counted
 from gramian.core.statistics import Array
 from gramian.report import reference
-from gramian.report.scores import Scores
-from gramian.report.sweep import Sweep
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.store import Study
 
+if TYPE_CHECKING:
+    from gramian.report.analysis import Analysis
 
-def find_cautions(
-    study: Study,
-    tables: Scores,
-    arms: list[str],
-    common: list[int],
-    missing: pl.DataFrame,
-    baseline: str,
-    sweep: Sweep | None = None,
-) -> list[str]:
-    """Sentences about a study, the gravest first.
 
-    ``common`` are the games that aggregates are over, ``missing`` the runs that did not finish.
-    """
+def find_cautions(study: Study, found: "Analysis") -> list[str]:
+    """Sentences about a study and the numbers that were found in it, the gravest first."""
+    frames = found.options.frames
     return [
-        *_about_seeds(tables, arms),
-        *_about_missing(tables, missing),
-        *_about_references(tables, common),
-        *_about_baseline(tables, arms, baseline),
-        *_about_settings(study, tables, arms, baseline),
-        *_about_sweep(tables, sweep),
+        *([f"Of every run the first {frames:,} frames are looked at, and no others."] if frames else []),
+        *_about_seeds(found),
+        *_about_missing(found),
+        *_about_references(found),
+        *_about_baseline(found),
+        *_about_settings(study, found),
+        *_about_sweep(found),
     ]
 
 
@@ -60,8 +53,8 @@ def about_presets(study: Study) -> str:
     return f"Runs of different presets are mixed: {_listed(presets)}." if len(presets) > 1 else ""
 
 
-def _about_seeds(tables: Scores, arms: list[str]) -> Iterator[str]:
-    counts = np.stack([np.isfinite(tables.final[arm]).sum(0) for arm in arms])  # [A, G]
+def _about_seeds(found: "Analysis") -> Iterator[str]:
+    counts = np.stack([np.isfinite(scores).sum(0) for scores in found.final.values()])  # [A, G]
     scored = counts[counts > 0]
     if not scored.size:
         yield "No run has finished yet: there are learning curves so far, and no scores."
@@ -85,10 +78,10 @@ def _about_seeds(tables: Scores, arms: list[str]) -> Iterator[str]:
         )
 
 
-def _about_missing(tables: Scores, missing: pl.DataFrame) -> Iterator[str]:
-    ended = missing.filter(state="diverged")["run"].to_list()
-    diverged = len(set(ended) - set(tables.unscored))
-    unfinished = missing.height - len(ended)
+def _about_missing(found: "Analysis") -> Iterator[str]:
+    ended = found.missing.filter(state="diverged")["run"].to_list()
+    diverged = len(set(ended) - set(found.unscored))
+    unfinished = found.missing.height - len(ended)
     if unfinished:
         yield (
             f"{counted(unfinished, 'cell')} did not finish and {'has' if unfinished == 1 else 'have'} no score; the "
@@ -99,61 +92,62 @@ def _about_missing(tables: Scores, missing: pl.DataFrame) -> Iterator[str]:
             f"{counted(diverged, 'run')} diverged and {'counts' if diverged == 1 else 'count'} as random play from "
             "there on, in the final score and in the area under the curve."
         )
-    if tables.not_numbers:
-        yield f"{counted(tables.not_numbers, 'episode')} with a return that is no number: left out."
-    if tables.unscored:
+    if found.not_numbers:
+        yield f"{counted(found.not_numbers, 'episode')} with a return that is no number: left out."
+    if found.unscored:
         yield (
-            f"{counted(len(tables.unscored), 'finished run')} cannot be scored (no episode ended, or it diverged and "
-            f"random play is unknown): {_listed(tables.unscored)}."
+            f"{counted(len(found.unscored), 'finished run')} cannot be scored (no episode ended, or it diverged and "
+            f"random play is unknown): {_listed(found.unscored)}."
         )
-    if tables.short:
+    if found.short:
         yield (
-            f"{counted(len(tables.short), 'run')} ended fewer than 100 episodes; the final score is the mean of those "
+            f"{counted(len(found.short), 'run')} ended fewer than 100 episodes; the final score is the mean of those "
             "there are."
         )
 
 
-def _about_references(tables: Scores, common: list[int]) -> Iterator[str]:
-    if names := _titles(tables, np.flatnonzero(np.isnan(tables.human))):
+def _about_references(found: "Analysis") -> Iterator[str]:
+    if names := _titles(found, np.flatnonzero(np.isnan(found.human))):
         yield (
             f"No human score is known for {names}: medians, means, IQM, optimality gap and profiles leave these games "
             "out."
         )
-    left_out = [at for at in np.flatnonzero(np.isfinite(tables.human)) if at not in common]
-    if left_out and any(np.isfinite(scores).any() for scores in tables.final.values()):
-        yield f"Aggregates leave out {_titles(tables, left_out)}: not every arm has a finished run there."
-    if 0 < len(common) < statistics.FEW_GAMES:
+    left_out = [at for at in np.flatnonzero(np.isfinite(found.human)) if at not in found.common]
+    if left_out and any(np.isfinite(scores).any() for scores in found.final.values()):
+        yield f"Aggregates leave out {_titles(found, left_out)}: not every arm has a finished run there."
+    if 0 < len(found.common) < statistics.FEW_GAMES:
         yield (
-            f"Aggregates are over {counted(len(common), 'game')}: fewer than {statistics.FEW_GAMES} say more about the "
-            "choice of games than about the arms."
+            f"Aggregates are over {counted(len(found.common), 'game')}: fewer than {statistics.FEW_GAMES} say more "
+            "about the choice of games than about the arms."
         )
-    if names := _titles(tables, tables.random_from_prefill):
+    if names := _titles(found, found.random_from_prefill):
         yield f"The random score of {names} is measured from the runs' own random prefill."
-    if names := _titles(tables, np.flatnonzero(np.isnan(tables.random))):
+    if names := _titles(found, np.flatnonzero(np.isnan(found.random))):
         yield f"No score of random play is known for {names}: no AUC gain is given there."
 
 
-def _about_baseline(tables: Scores, arms: list[str], baseline: str) -> Iterator[str]:
+def _about_baseline(found: "Analysis") -> Iterator[str]:
     """Where the baseline has not learned, a gain is a multiple of next to nothing."""
-    if baseline not in arms or len(arms) < 2:
+    baseline = found.options.baseline
+    if not found.has_baseline() or len(found.arms) < 2:
         return
-    areas = statistics.mean_over_runs(tables.auc[baseline])
-    if names := _titles(tables, np.flatnonzero(areas <= tables.random)):
+    areas = statistics.mean_over_runs(found.auc[baseline])
+    if names := _titles(found, np.flatnonzero(areas <= found.random)):
         yield (
             f"The area under the curve of {baseline} is no larger than random play's in {names}: AUC gains there are "
             "measured against a baseline that has not learned."
         )
 
 
-def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str) -> Iterator[str]:
-    if baseline not in arms:
-        yield f"There is no arm '{baseline}' to compare with; name another baseline."
+def _about_settings(study: Study, found: "Analysis") -> Iterator[str]:
+    if not found.has_baseline():
+        yield f"There is no arm '{found.options.baseline}' to compare with; name another baseline."
     targets = study.runs.group_by("game").agg(pl.col("frames_target").drop_nulls().n_unique())
     if targets["frames_target"].max() not in (None, 0, 1):
         yield "Runs of the same game are of different lengths: their scores are not at the same frame."
     if mixed := about_presets(study):
         yield mixed
-    lengths = {int(tables.horizon[at]) for at, game in enumerate(tables.games) if reference.atari(game) is not None}
+    lengths = {int(found.horizon[at]) for at, game in enumerate(found.games) if reference.atari(game) is not None}
     other = sorted(frames for frames in lengths if abs(frames / reference.PAPER_FRAMES - 1) > 0.01)
     if other:
         frames = " and ".join(f"{frames:,}" for frames in other[:3])
@@ -163,10 +157,10 @@ def _about_settings(study: Study, tables: Scores, arms: list[str], baseline: str
         )
 
 
-def _about_sweep(tables: Scores, sweep: Sweep | None) -> Iterator[str]:
-    if sweep is None:
+def _about_sweep(found: "Analysis") -> Iterator[str]:
+    if (sweep := found.sweep) is None:
         return
-    if names := _titles(tables, [at for at in range(len(tables.games)) if at not in sweep.games]):
+    if names := _titles(found, [at for at in range(len(found.games)) if at not in sweep.games]):
         yield f"The choice of κ leaves out {names}: not every κ has a finished run there."
     if not sweep.grids_agree:
         yield "The penalties were not tried at the same κ with as many runs: the choice of κ is not at equal effort."
@@ -174,8 +168,8 @@ def _about_sweep(tables: Scores, sweep: Sweep | None) -> Iterator[str]:
         yield f"The best κ of {_listed(edge)} is at an end of the grid: a better one may lie outside."
 
 
-def _titles(tables: Scores, games: ArrayLike) -> str:
-    return _listed([reference.title(tables.games[at]) for at in np.asarray(games, int)])
+def _titles(found: "Analysis", games: ArrayLike) -> str:
+    return _listed([reference.title(found.games[at]) for at in np.asarray(games, int)])
 
 
 def _listed(names: Sequence[str], most: int = 6) -> str:

@@ -167,7 +167,7 @@ class Tuning(PlannedStudy):
         if silent := [run for run in tables.unscored if run in done]:
             raise UserError(f"run '{silent[0]}' in '{folder}' is done and has no episodes to be scored by")
         # One replicate: a choice needs no interval.
-        sweep = find_sweep(self.study, tables, [*self.arms], "dqn", 1, np.random.default_rng(0))
+        sweep = find_sweep(self.study, tables, "dqn", 1, np.random.default_rng(0))
         if sweep is None:
             raise UserError(
                 f"no penalty in '{folder}' has {FEWEST_KAPPAS} κ or more whose scores differ; nothing to choose from"

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gramian.core.arms import CENTRABLE, kind_of
-from gramian.core.statistics import Array, Interval, learned, mean_over_runs, student, student_by_game
+from gramian.core.statistics import Array, Interval, mean_over_runs, ratios, student, student_by_game
 from gramian.report.analysis import Analysis
 
 FEWEST_TOGETHER = 2
@@ -34,7 +35,7 @@ class Differences:
     pairs: dict[str, Array]
     """Arm minus the one of the same seed ``[S, G]``, NaN where one of the two is missing."""
     learned: Array
-    """What the study's baseline learns in each game ``[G]``; see `statistics.learned`."""
+    """What each run of the study's baseline learns ``[S, G]``: its final score minus that of random play."""
 
     def seeds(self, game: int) -> int:
         """Pairs in a game of the arm that has the most."""
@@ -45,16 +46,21 @@ class Differences:
         return student(self.pairs[arm][:, [game]])
 
     @property
+    def begun(self) -> NDArray[np.bool_]:
+        """Games in which the baseline learns something ``[G]``."""
+        return np.asarray(mean_over_runs(self.learned) > 0)
+
+    @property
     def common(self) -> list[int]:
         """Games in which every arm has a pair and the baseline learns something; empty where there are too few."""
         there = [np.isfinite(pairs).any(axis=0) for pairs in self.pairs.values()]
-        games = np.flatnonzero(np.logical_and.reduce([np.isfinite(self.learned), *there]))
+        games = np.flatnonzero(np.logical_and.reduce([self.begun, *there]))
         return [int(game) for game in games] if len(games) >= FEWEST_TOGETHER else []
 
     def together(self, arm: str) -> Interval:
-        """Mean over the `common` games of the difference in percent of what the baseline learns in them."""
+        """Mean over the `common` games of the difference in percent of what the baseline learns, with both errors."""
         games = self.common
-        return student(100.0 * self.pairs[arm][:, games] / self.learned[games])
+        return student(100.0 * ratios(self.pairs[arm][:, games], self.learned[:, games]))
 
     def means(self) -> dict[str, Interval]:
         """The means `together` by arm; none without common games."""
@@ -64,9 +70,9 @@ class Differences:
 def differences(analysis: Analysis, against: str) -> Differences:
     """Final scores of every other arm that figures show, minus those of one."""
     final, baseline = analysis.final, analysis.options.baseline
-    scale = learned(final[baseline], analysis.random) if baseline in final else np.full(len(analysis.games), np.nan)
+    learned = final[baseline if baseline in final else against] - analysis.random
     pairs = {arm: final[arm] - final[against] for arm in analysis.shown() if arm != against}
-    return Differences(against, pairs, scale)
+    return Differences(against, pairs, learned if baseline in final else np.full_like(learned, np.nan))
 
 
 def difference_words(found: Differences, baseline: str, *, together: bool) -> str:
@@ -150,7 +156,7 @@ class EqualNorm:
 
     def _together(self, found: Differences, arm: str) -> Interval:
         alone = replace(found, pairs={arm: found.pairs[arm]})
-        if len(alone.common) < np.isfinite(found.learned).sum():
+        if len(alone.common) < found.begun.sum():
             return Interval(*(np.array(np.nan) for _ in range(3)))
         return alone.together(arm)
 
@@ -195,7 +201,7 @@ def equal_norm(analysis: Analysis, runs: pl.DataFrame, features: pl.DataFrame | 
     done = features.filter(state="done").select("game", "arm", "seed", "training_norm")
     for game, arm, seed, norm in done.iter_rows():
         norms[arm][analysis.seeds.index(seed), analysis.games.index(game)] = norm
-    scale = learned(analysis.final[analysis.options.baseline], analysis.random)
+    learned = analysis.final[analysis.options.baseline] - analysis.random
     final, auc = (
         {arm: interpolated(scores, norms, arm, controls) for arm in others} for scores in (analysis.final, analysis.auc)
     )
@@ -206,5 +212,5 @@ def equal_norm(analysis: Analysis, runs: pl.DataFrame, features: pl.DataFrame | 
         controls,
         {arm: np.exp(_log_norm(own)) for arm, own in norms.items()},
         between,
-        *(Differences(AGAINST, {arm: pairs for arm, (pairs, _) in one.items()}, scale) for one in (final, auc)),
+        *(Differences(AGAINST, {arm: pairs for arm, (pairs, _) in one.items()}, learned) for one in (final, auc)),
     )

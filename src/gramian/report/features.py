@@ -16,7 +16,7 @@ from gramian.core.statistics import Array
 from gramian.report.scores import last_mean
 from gramian.representation import series
 from gramian.representation.dynamics import GROWTH, growth
-from gramian.representation.seeds import Mean, means
+from gramian.representation.seeds import Mean, mean
 from gramian.representation.series import Line, line
 from gramian.representation.tables import (
     CORRELATION,
@@ -111,23 +111,17 @@ def _points(table: pl.DataFrame, horizon: dict[str, float]) -> Iterator[tuple[tu
         yield (str(game), str(metric), str(arm)), rows.select("run", "bin", "value")
 
 
-def growths(study: Study) -> Growths:
+def growths(features: pl.DataFrame | None) -> Growths:
     """How much the head's gradient grew in training, and the parts of the features and the TD error in it.
 
-    Runs that diverged are left out. See `gramian.representation.dynamics.growth`.
+    ``features`` is the `feature_table`; runs that diverged are left out.
     """
-    if not {"grad_norm_head", "feature_norm", "td_error"} <= set(study.metrics.columns):
-        return {}
-    found: dict[str, dict[str, list[tuple[str, float]]]] = {}
-    diverged = study.runs.filter(state="diverged")["run"].to_list()
-    healthy = study.metrics.filter(~pl.col("run").is_in(diverged))
-    for (game, arm, _), rows in healthy.group_by("game", "arm", "run", maintain_order=True):
-        found.setdefault(str(game), {}).setdefault(str(arm), []).extend(_growth(rows).items())
-    return {game: {arm: means(pairs) for arm, pairs in by_arm.items()} for game, by_arm in found.items()}
-
-
-def _growth(rows: pl.DataFrame) -> dict[str, float]:
-    return growth({name: rows[name].to_numpy() for name in ("grad_norm_head", "feature_norm", "td_error")})
+    found: Growths = {}
+    if features is not None and GROWTH[0] in features.columns:
+        healthy = features.filter(pl.col("state") != "diverged")
+        for (game, arm), rows in healthy.group_by("game", "arm", maintain_order=True):
+            found.setdefault(str(game), {})[str(arm)] = {name: mean(rows[name].fill_null(math.nan)) for name in GROWTH}
+    return found
 
 
 def feature_table(study: Study) -> pl.DataFrame | None:
@@ -161,8 +155,7 @@ def _of_log(run: str, rows: pl.DataFrame) -> dict[str, str | int | float]:
         if logged in rows.columns:
             found[name] = last_mean(rows[logged].drop_nulls().to_list())
     if {"grad_norm_head", "td_error"} <= set(rows.columns):
-        own = _growth(rows)
-        found |= {name: own[name] for name in GROWTH}
+        found |= growth({name: rows[name].to_numpy() for name in ("grad_norm_head", "feature_norm", "td_error")})
     return found
 
 

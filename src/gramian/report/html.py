@@ -12,6 +12,7 @@ from pathlib import Path
 
 from PIL import Image
 
+_LETTER = re.compile(r"[^\W\d_]")
 COLORS = 256
 """Of a picture: enough to keep the arms' own, where bands lie over each other."""
 
@@ -49,12 +50,17 @@ def table(
 ) -> str:
     """A table in a frame that scrolls."""
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in headings)
-    body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    body = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in rows)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
         f'<div class="scroll {frame}" tabindex="0" role="region" aria-label="{escape(caption or headings[0])}">'
         f"<table{class_of(style)}>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _cell(text: str) -> str:
+    """A cell; one without letters is a number, which does not break."""
+    return f"<td{'' if _LETTER.search(text) else class_of('number')}>{escape(text)}</td>"
 
 
 def class_of(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 import gramian
 from gramian.core.arms import arm_styles
 from gramian.core.progress import counted
-from gramian.core.statistics import CONFIDENCE
+from gramian.core.statistics import CONFIDENCE, holm
 from gramian.core.text import bracketed, score_text
 from gramian.report import reference
 from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
@@ -20,7 +20,7 @@ from gramian.report.features import FIGURES, LABELS, Dynamics, Growths, Represen
 from gramian.report.html import Section, block, class_of, definitions, pictures, table
 from gramian.report.payload import gain_sentence, payload, script_json
 from gramian.report.sections import commands, kappa_section, provenance_table, settings_table
-from gramian.report.tables import AGGREGATES, Table, count_text, interval_text
+from gramian.report.tables import AGGREGATES, Table, count_text, games_text, interval_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.manifest import Planned
 from gramian.study.store import Study
@@ -153,20 +153,25 @@ class Page:
             )
             html += table(["arm", *(label for label, _ in AGGREGATES.values())], rows, caption)
         if analysis.comparisons:
-            headings = [
-                "arm", "games", "final: won-tied-lost", "p", "AUC: won-tied-lost", "p", "pairs", "pairs won",
-            ]  # fmt: skip
-            rows = [
-                [
-                    arm, str(c.games), count_text(c.final), _p(c.final_p, c.games), count_text(c.auc),
-                    _p(c.auc_p, c.games), str(c.pairs), interval_text(c.paired_improvement),
-                ]
-                for arm, c in analysis.comparisons.items()
-            ]  # fmt: skip
-            html += "<p></p>" + table(
-                headings, rows, f"Against {analysis.options.baseline}; p of the sign test over games"
-            )
+            html += "<p></p>" + self._against()
         return html
+
+    def _against(self) -> str:
+        """Every arm against the baseline; p-values are adjusted for the number of arms."""
+        compared = self.analysis.comparisons
+        final_p, auc_p = (holm([getattr(c, name) for c in compared.values()]) for name in ("final_p", "auc_p"))
+        counts = ["won-tied-lost", "share won", "p"]
+        headings = ["arm", "games", *(f"{name}: {count}" for name in ("final", "AUC") for count in counts)]
+        rows = [
+            [
+                arm, str(c.games), count_text(c.final), games_text(c.final), _p(p, c.games),
+                count_text(c.auc), games_text(c.auc), _p(q, c.games), str(c.pairs), interval_text(c.paired_improvement),
+            ]
+            for (arm, c), p, q in zip(compared.items(), final_p, auc_p, strict=True)
+        ]  # fmt: skip
+        several = f", by Holm's method for {len(rows)} arms" if len(rows) > 1 else ""
+        caption = f"Against {self.analysis.options.baseline}; p of the sign test over games{several}"
+        return table([*headings, "pairs", "pairs won"], rows, caption)
 
     def _kappa(self) -> str:
         caption = "score against κ; a ring is around the chosen one"

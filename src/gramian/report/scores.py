@@ -36,6 +36,8 @@ class Scores:
 
     Attributes
     ----------
+    arms, games, seeds
+        What was run: A arms, G games and S seeds.
     horizon, random, human
         Frames of a run, and the scores of random play and of a human, of each game ``[G]``.
     final, auc
@@ -53,7 +55,7 @@ class Scores:
     """
 
     def __init__(self, study: Study, table: HumanTable, arms: list[str], games: list[str], seeds: list[int]) -> None:
-        self.games, self.seeds = games, seeds
+        self.arms, self.games, self.seeds = arms, games, seeds
         published = [reference.random_and_human(game, table) for game in games]
         self.random = np.array([np.nan if both is None else both[0] for both in published])
         self.human = np.array([np.nan if both is None else both[1] for both in published])

@@ -115,7 +115,7 @@ class Sweep:
 
 
 def find_sweep(
-    study: Study, tables: Scores, arms: Sequence[str], baseline: str, replicates: int, generator: np.random.Generator
+    study: Study, tables: Scores, baseline: str, replicates: int, generator: np.random.Generator
 ) -> Sweep | None:
     """Score every κ of every penalty that has a grid; None where none has.
 
@@ -126,10 +126,10 @@ def find_sweep(
         for arm, kappa in study.runs.select("arm", "kappa").unique().iter_rows()
         if kappa is not None and kappa > 0
     }
-    grids = grids_of({arm: kappas[arm] for arm in arms if arm in kappas})
+    grids = grids_of({arm: kappas[arm] for arm in tables.arms if arm in kappas})
     if not grids:
         return None
-    members = [*([baseline] if baseline in arms else []), *(arm for own in grids.values() for arm in own)]
+    members = [*([baseline] if baseline in tables.arms else []), *(arm for own in grids.values() for arm in own)]
     games = counting_games(_means(tables.final), members)
     if not games:
         return None

@@ -10,7 +10,7 @@ import numpy as np
 
 from gramian.core import statistics
 from gramian.core.progress import counted
-from gramian.core.statistics import CONFIDENCE, Array, Interval
+from gramian.core.statistics import CONFIDENCE, Array, Count, Interval
 from gramian.core.text import bracketed, score_text
 from gramian.report import reference
 from gramian.report.analysis import Analysis
@@ -162,6 +162,14 @@ def _published_count(analysis: Analysis, column: str) -> str:
 def interval_text(interval: Interval) -> str:
     """A share with its interval, three places each; alone where there is none."""
     return bracketed(interval, "{:.3f}".format)
+
+
+def games_text(count: Count) -> str:
+    """The share of games won, ties left out, with its exact interval over games; a dash where there is none."""
+    games = count.wins + count.losses
+    if not games:
+        return "–"
+    return bracketed((count.wins / games, *statistics.clopper_pearson(count.wins, games)), "{:.2f}".format)
 
 
 def count_text(count: Sequence[int]) -> str:
