@@ -94,6 +94,20 @@ def test_the_interval_of_a_difference_is_made_of_both_ends():
     assert str(Number(5.0, 2.0, 8.0) - Number(1.0, -3.0, 5.0)) == "4 [−1, 9]"
 
 
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (Number(-4513.2916, -4524.4, -4502.96), "−4,513 [−4,524, −4,503]"),
+        (Number(0.5, 0.5, 0.5), "0.5"),
+        (Number(0.647, -12.63, 14.94), "1 [−13, 15]"),
+        (Number(0.12, 0.004, 0.24), "0.120 [0.004, 0.240]"),
+        (Number(0.5, 0.4, 0.6, note="unpaired"), "0.50 [0.40, 0.60] (unpaired)"),
+    ],
+)
+def test_a_number_has_as_many_digits_as_its_interval_allows(number, text):
+    assert str(number) == text
+
+
 def test_numbers_and_counts_are_written_as_people_read_them():
     numbers = {-4513.29: "−4,513", 0.0011608: "0.00116", 99.96: "100", 1e-15: "1e-15", 0.0: "0"}
     assert {number: shown(number) for number in numbers} == numbers

@@ -102,7 +102,7 @@ def test_penalties_are_matched_at_the_norm_of_the_chosen_gram():
     (matched,) = sweep.matched
     assert sweep.reference.arm == "gram:1.0"
     assert 1.0 < matched.kappa < 10.0
-    assert (matched.smallest_norm, matched.largest_norm) == pytest.approx((2.0, 8.0))
+    assert matched.reach == pytest.approx((2.0, 8.0))
     scores = {s.arm: float(s.score.estimate) for p in sweep.penalties for s in p.settings}
     assert scores["l2:1.0"] < matched.score < scores["l2:10.0"]
 

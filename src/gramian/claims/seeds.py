@@ -124,17 +124,6 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
     The intervals of the last two are Student's of `statistics.ratios`, of the seeds that both arms have. Those of
     probabilities and medians are stratified bootstraps over seeds: a seed is drawn with the runs of both arms. Where
     two arms do not have the same seeds in every game, the runs of each are drawn on their own.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> rows = ["pong,dqn,0,done,2,1", "pong,dqn,1,done,6,1", "pong,gram,0,done,4,1", "pong,gram,1,done,8,1"]
-    >>> header = "game,arm,seed,state,final_score,random"
-    >>> _ = (folder / "s.csv").write_text("\n".join([header, *rows, "pong,gram,2,done,5,1", ""]))
-    >>> print(scores("s.csv", "gram", "dqn", "improvement").number(Tables(folder)))
-    0.7 [0.0, 1.0] (unpaired)
     """
     if statistic not in COLUMNS:
         raise unknown("statistic", statistic, COLUMNS)

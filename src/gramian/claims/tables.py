@@ -105,13 +105,6 @@ class Number:
     """A measured value and the ends of its 95 % interval; both ends are the value itself where it is exact.
 
     It is shown with as many digits as its interval allows, and more where an end would look like the 0 that it is not.
-
-    Examples
-    --------
-    >>> print(Number(-4513.2916, -4524.4, -4502.96), Number(0.5, 0.5, 0.5), Number(0.647, -12.63, 14.94))
-    −4,513 [−4,524, −4,503] 0.5 1 [−13, 15]
-    >>> print(Number(0.12, 0.004, 0.24), Number(0.5, 0.4, 0.6, note="unpaired"))
-    0.120 [0.004, 0.240] 0.50 [0.40, 0.60] (unpaired)
     """
 
     value: float

@@ -128,8 +128,8 @@ def match_command(options: MatchOptions) -> int:
         print(f"{where}: {options.arm} {norm:.4g}")
         for found in matches:
             kappa = f"kappa {found.kappa:.4g}" if found.kappa is not None else "the grid does not reach it"
-            nearest = f"nearest {found.nearest_norm:.4g} at kappa {found.nearest_kappa:g}"
-            reach = f"its norms are {found.smallest_norm:.4g} to {found.largest_norm:.4g}"
+            nearest = f"nearest {found.norms[found.nearest]:.4g} at kappa {found.nearest:g}"
+            reach = "its norms are {:.4g} to {:.4g}".format(*found.reach)
             print(f"  {found.penalty:<23} {kappa:<28} {reach}, {nearest}")
     return 0
 

@@ -20,7 +20,16 @@ from gramian.core.errors import UserError, unknown
 from gramian.core.files import plan_paths
 from gramian.core.games import find_game
 from gramian.report.scores import Scores
-from gramian.report.sweep import FEWEST_KAPPAS, Penalty, feature_norms, find_sweep, matched_kappa, penalty_of, run_norms
+from gramian.report.sweep import (
+    FEWEST_KAPPAS,
+    Matched,
+    Penalty,
+    feature_norms,
+    find_sweep,
+    matched_kappa,
+    penalty_of,
+    run_norms,
+)
 from gramian.study.manifest import (
     PLAN,
     SETTLED,
@@ -95,43 +104,23 @@ def _shared(text: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in text.items() if key not in {"title", "games", "seeds"}}
 
 
-@dataclass(frozen=True)
-class Match:
-    """A penalty, and the κ at which it leaves features of the norm that was asked for."""
-
-    penalty: str
-    """``gram``, ``gram:uncentered``, ``l2``, …"""
-    kappa: float | None
-    """None where the grid does not reach that norm."""
-    nearest_kappa: float
-    """The κ of the grid whose norm is nearest, by ratio."""
-    nearest_norm: float
-    smallest_norm: float
-    largest_norm: float
-
-
 def games_of(study: PlannedStudy, arm: str) -> list[str]:
     """The games that an arm of a study plays, by name; none where the study has no such arm."""
     wanted = str(parse_arm(arm, study.plan["settings"]["kappa"]))
     return sorted(study.study.runs.filter(arm=wanted)["game"].unique().to_list())
 
 
-def match(study: PlannedStudy, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Match]]:
-    """The norm of an arm, ``gram:10`` say, in some games or all, and a `Match` for each other penalty."""
+def match(study: PlannedStudy, arm: str, games: Collection[str] | None = None) -> tuple[float, list[Matched]]:
+    """The norm of an arm, ``gram:10`` say, in some games or all, and a `Matched` for each other penalty."""
     wanted = parse_arm(arm, study.plan["settings"]["kappa"])
     if str(wanted) not in study.arms:
         raise unknown("arm of this study", str(wanted), study.arms, _nearest(wanted, study.arms.values()))
     norms = study.norms(games)
     if str(wanted) not in norms:
         raise UserError(f"arm '{wanted}' has runs in '{study.folder}' that are not done; finish them first")
-    target, found = norms[str(wanted)], []
-    for penalty in dict.fromkeys(penalty_of(name) for name in norms if study.arms[name].kappa > 0):
-        if penalty != penalty_of(str(wanted)):
-            grid = study.grid(penalty, norms)
-            nearest = min(grid, key=lambda kappa: abs(math.log(grid[kappa] / target)))
-            low, high = min(grid.values()), max(grid.values())
-            found.append(Match(penalty, matched_kappa(grid, target), nearest, grid[nearest], low, high))
-    return target, found
+    target, own = norms[str(wanted)], penalty_of(str(wanted))
+    others = dict.fromkeys(penalty_of(name) for name in norms if study.arms[name].kappa > 0)
+    return target, [Matched(other, study.grid(other, norms), target) for other in others if other != own]
 
 
 def _nearest(wanted: Arm, arms: Collection[Arm]) -> str:

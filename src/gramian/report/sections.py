@@ -177,7 +177,7 @@ def _matched_row(found: Matched) -> list[str]:
         found.penalty,
         "the grid does not reach it" if found.kappa is None else f"{found.kappa:.3g}",
         "–" if math.isnan(found.score) else f"{found.score:.3f}",
-        "unknown" if math.isnan(found.smallest_norm) else f"{found.smallest_norm:.3g} to {found.largest_norm:.3g}",
+        "{:.3g} to {:.3g}".format(*found.reach) if found.norms else "unknown",
     ]
 
 

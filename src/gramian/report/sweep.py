@@ -80,15 +80,31 @@ class Penalty:
 
 @dataclass(frozen=True)
 class Matched:
-    """A penalty at the κ that leaves features of the same mean norm as the reference does."""
+    """A penalty beside a reference, at the κ that leaves features of the same mean norm."""
 
     penalty: str
-    kappa: float | None
-    """None where the grid does not reach that norm."""
-    score: float
-    """Between those of the neighbouring κ, linear in log κ; NaN where there is no κ."""
-    smallest_norm: float
-    largest_norm: float
+    """``gram``, ``gram:uncentered``, ``l2``, …"""
+    norms: Mapping[float, float]
+    """Of its grid, by κ."""
+    target: float
+    """The norm of the reference."""
+    score: float = math.nan
+    """Between those of the neighbouring κ, linear in log κ; NaN where there is no κ, or no score."""
+
+    @property
+    def kappa(self) -> float | None:
+        """None where the grid does not reach that norm."""
+        return matched_kappa(self.norms, self.target)
+
+    @property
+    def nearest(self) -> float:
+        """The κ of the grid whose norm is nearest, by ratio."""
+        return min(self.norms, key=lambda kappa: abs(math.log(self.norms[kappa] / self.target)))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The smallest and the largest norm of the grid; NaN where none is known."""
+        return min(self.norms.values(), default=math.nan), max(self.norms.values(), default=math.nan)
 
 
 @dataclass(frozen=True)
@@ -237,13 +253,12 @@ def within_range(
 
 
 def _matched(penalty: Penalty, norm: float) -> Matched:
-    known = [setting for setting in penalty.settings if setting.norm > 0]
-    kappa = matched_kappa({setting.kappa: setting.norm for setting in known}, norm)
+    norms = {setting.kappa: setting.norm for setting in penalty.settings if setting.norm > 0}
+    kappa = matched_kappa(norms, norm)
     grid = [math.log(setting.kappa) for setting in penalty.settings]
     scores = [float(setting.score.estimate) for setting in penalty.settings]
-    norms = [setting.norm for setting in known] or [math.nan]
     score = math.nan if kappa is None else float(np.interp(math.log(kappa), grid, scores))
-    return Matched(penalty.name, kappa, score, min(norms), max(norms))
+    return Matched(penalty.name, norms, norm, score)
 
 
 def sweep_table(sweep: Sweep, baseline: str) -> pl.DataFrame:

@@ -54,17 +54,6 @@ def write_export(study: str | Path, out: str | Path) -> Study:
     r"""Write the tables of a study to a new or empty folder, which `gramian.study.store.read_study` reads as the study.
 
     Left out are weights, replays, times, pictures and the machine's folders: a path is cut to its last name.
-
-    Examples
-    --------
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "study" / "pong-dqn-s1").mkdir(parents=True)
-    >>> run = folder / "study" / "pong-dqn-s1"
-    >>> _ = (run / "config.toml").write_text('game = "pong"\narm = "dqn"\nseed = 1\npreset = "author"')
-    >>> _ = (run / "episodes.csv").write_text("frames,raw_return\n3000,-21.0\n5000,-20.0\n")
-    >>> _ = write_export(folder / "study", folder / "small")
-    >>> read_study(folder / "small").episodes.select("run", "frames", "return").rows()
-    [('pong-dqn-s1', 3000, -21.0), ('pong-dqn-s1', 5000, -20.0)]
     """
     root, target = Path(study), Path(out)
     whole = _without_folders(read_study(root))

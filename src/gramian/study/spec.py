@@ -84,24 +84,7 @@ class StudyArm:
 
 @dataclass(frozen=True)
 class StudySpec:
-    """A study, read and checked.
-
-    Examples
-    --------
-    >>> spec = parse_study('''
-    ... title = "one game"
-    ... preset = "smoke"
-    ... games = ["minatar/breakout"]
-    ... seeds = [0, 1]
-    ... [[arms]]
-    ... kind = "dqn"
-    ... [[arms]]
-    ... kind = "gram"
-    ... kappas = [0.1, 1]
-    ... ''', "an example")
-    >>> [str(arm) for arm in spec.arms], len(spec.cells)
-    (['dqn', 'gram:0.1', 'gram:1.0'], 6)
-    """
+    """A study, read and checked."""
 
     title: str
     preset: str

@@ -295,14 +295,6 @@ def import_csv(path: str | Path, *, rows: Rows = "episodes") -> Study:
 
     With ``rows="episodes"`` a row is a training episode that ended at ``frames``, and a run's score is the mean of its
     last 100. With ``rows="points"`` it is a point of a learning curve, a mean already, and the score is the last one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "theirs.csv"
-    >>> _ = path.write_text("arm,game,seed,frames,return\nours,Pong,0,4000,-20\nours,Pong,0,8000,-19\n")
-    >>> import_csv(path).runs.select("arm", "game", "frames_target").row(0)
-    ('ours', 'pong', 8000)
     """
     path = Path(path)
     table = _checked(_read_csv(path, _read_bytes(path), pl.String, IMPORT_COLUMNS).select(IMPORT_COLUMNS), path)
