@@ -14,7 +14,7 @@ from gramian.report.build import LIST
 from gramian.representation.dynamics import growth, read_columns
 from gramian.study.store import write_import
 from tests.report.conftest import HOSTILE
-from tests.report.test_choose import invent, peaked, tuning
+from tests.report.studies import invent, peaked, tuning
 from tests.study.studies import planned_part
 
 FIGURES = {"learning-curves", "median-and-iqm", "profiles", "auc-gain", "differences", "feature-norm",

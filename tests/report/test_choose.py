@@ -1,6 +1,5 @@
 """The choice of κ where a study was trained, and the study that judges it."""
 
-import json
 from functools import partial
 
 import pytest
@@ -10,56 +9,10 @@ from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
 from gramian.report.choose import Tuning, evaluation_study
 from gramian.study.export import write_export
-from gramian.study.manifest import POPULATIONS
 from gramian.study.spec import parse_study
 from gramian.study.store import read_study
+from tests.report.studies import FOLDS, invent, norms, peaked, tuning
 from tests.study.studies import plan_of, planned_part
-from tests.study.studies import planned as write_planned
-
-FOLDS = (("breakout", "freeway"), ("asterix", "seaquest"))
-KAPPAS = (0.1, 1.0, 10.0)
-
-
-def tuning(games, kept, seeds=(100, 101), kinds=("gram", "norm")):
-    arms = "".join(f'[[arms]]\nkind = "{kind}"\nkappas = {list(KAPPAS)}\n' for kind in kinds)
-    quoted, apart = ([f"minatar/{game}" for game in names] for names in (games, kept))
-    return (
-        f'title = "Tuning"\npreset = "smoke"\nframes = 1000\ngames = {json.dumps(quoted)}\nseeds = {list(seeds)}\n'
-        f'[[arms]]\nkind = "dqn"\n{arms}[settings]\nn_step = 2\n'
-        f"[evaluation]\ngames = {json.dumps(apart)}\nseeds = [0, 1]\n"
-    )
-
-
-def invent(folder, text, score, norm=lambda _: 1.0, diverged=(), plan=write_planned):
-    """A study whose runs end with ``score(run)``, and with features of the norm ``norm(run)``."""
-    plan = plan(folder, text, largest=50)
-    prefill = plan.settings.prefill_agent_steps
-    for population in plan.populations:
-        for run in population.runs:
-            own = folder / POPULATIONS / population.id / run.name
-            own.mkdir(parents=True)
-            state = "diverged" if run.name in diverged else "done"
-            (own / "status.json").write_text(json.dumps({"state": state, "agent_steps": 1000, "reason": ""}))
-            (own / "config.toml").write_text(
-                f'game = "{run.game.name}"\narm = "{run.arm}"\nseed = {run.seed}\npreset = "smoke"\n'
-                f"[settings]\nframes = 1000\nprefill_agent_steps = {prefill}\n"
-            )
-            early = [f"{frames},-3.0" for frames in range(1, 13)]  # random play
-            late = [f"{prefill + at + 1},{score(run)!r}" for at in range(100)]
-            (own / "episodes.csv").write_text("\n".join(["frames,raw_return", *early, *late]) + "\n")
-            (own / "metrics.csv").write_text(f"frames,feature_norm\n900,{norm(run)!r}\n")
-    return plan
-
-
-def peaked(run):
-    """Best at κ = 1 for gram and at 10 for norm; the scale of each game is its own."""
-    scale = 1.0 + 10.0 * len(run.game.name)
-    best = {"gram": 1.0, "norm": 10.0, "dqn": 0.0}[run.arm.kind]
-    return scale * (5.0 if run.arm.kappa == best else 1.0 + 0.1 * run.arm.kappa) + 0.01 * run.seed
-
-
-def norms(run):
-    return 8.0 if run.arm.kind == "dqn" else {"gram": 2.0, "norm": 4.0}[run.arm.kind] * run.arm.kappa**-0.25
 
 
 @pytest.fixture

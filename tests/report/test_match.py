@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from gramian.report.choose import PlannedStudy, match
 from gramian.report.sweep import matched_kappa
 from gramian.study.manifest import POPULATIONS
 from gramian.study.worker import perform
+from tests.report.studies import invent
 from tests.study.studies import planned, planned_part, tiny
 
 GRID = '[[arms]]\nkind = "gram"\nkappa = 1\n[[arms]]\nkind = "l2"\nkappas = [0.01, 0.1, 1]\n'
@@ -25,24 +27,10 @@ def test_a_norm_outside_of_the_grid_is_not_extrapolated():
     assert matched_kappa({0.1: 8.0, 10.0: 2.0}, 1.0) is None
 
 
-def invented(study, plan, norm):
-    """Give every run of a study the feature norm ``norm(run)``, and say that it is done."""
-    for population in plan.populations:
-        for run in population.runs:
-            folder = study / POPULATIONS / population.id / run.name
-            folder.mkdir(parents=True)
-            (folder / "status.json").write_text('{"state": "done", "agent_steps": 300, "reason": ""}')
-            config = f'game = "{run.game.name}"\narm = "{run.arm}"\nseed = {run.seed}\n'
-            (folder / "config.toml").write_text(config)
-            rows = ["100.0"] * 3 + [repr(norm(run))]  # only the last quarter counts
-            (folder / "metrics.csv").write_text("frames,feature_norm\n" + "".join(f"1,{row}\n" for row in rows))
-
-
 def test_arms_are_matched_by_the_geometric_mean_over_runs_of_their_last_norms(tmp_path):
     study = tmp_path / "study"
-    plan = planned(study, tiny(arms=GRID))
     at = {("gram", 1.0): 4.0, ("l2", 0.01): 16.0, ("l2", 0.1): 8.0, ("l2", 1.0): 2.0}
-    invented(study, plan, lambda run: at[run.arm.kind, run.arm.kappa] * (2.0 if run.seed else 0.5))
+    invent(study, tiny(arms=GRID), norm=lambda run: at[run.arm.kind, run.arm.kappa] * (2.0 if run.seed else 0.5))
     norm, (found,) = match(PlannedStudy(study), "gram:1")
     assert norm == pytest.approx(4.0)
     assert (found.penalty, found.kappa) == ("l2", pytest.approx(10**-0.5))
@@ -74,15 +62,14 @@ def test_of_an_arm_that_the_study_lacks_that_of_the_nearest_kappa_is_named(arm, 
         '[[arms]]\nkind = "dqn"\n[[arms]]\nkind = "gram"\nkappas = [0.1, 10.24]\n'
         '[[arms]]\nkind = "gram"\nkappa = 1\ncentered = false\n[[arms]]\nkind = "l2"\nkappa = 3\n'
     )
-    invented(tmp_path, planned(tmp_path, tiny(arms=grid)), lambda _: 1.0)
+    invent(tmp_path, tiny(arms=grid))
     assert main(["study", "match", str(tmp_path), "--arm", arm]) == 2
     assert capsys.readouterr().err == f"gramian: unknown arm of this study {advice}\n"
 
 
 def test_the_command_says_which_mean_it_takes_and_prints_a_line_for_each_penalty(tmp_path, capsys):
     study = tmp_path / "study"
-    plan = planned(study, tiny(arms=GRID))
-    invented(study, plan, lambda run: 1.0 if run.arm.kind == "gram" else 5.0 - run.arm.kappa)
+    invent(study, tiny(arms=GRID), norm=lambda run: 1.0 if run.arm.kind == "gram" else 5.0 - run.arm.kappa)
     assert main(["study", "match", str(study), "--arm", "gram:1"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "mean feature norm: mean over the last quarter of training, geometric mean over runs"
@@ -95,9 +82,9 @@ def test_the_command_says_which_mean_it_takes_and_prints_a_line_for_each_penalty
 def test_arms_are_matched_in_every_game_too(tmp_path, capsys):
     study = tmp_path / "study"
     games = '["cartpole", "minatar/breakout"]'
-    plan = planned(study, tiny(arms=GRID).replace('["cartpole"]', games).replace("tiny", "minatar"))
+    text = tiny(arms=GRID).replace('["cartpole"]', games).replace("tiny", "minatar")
     at = {"cartpole": 0.1, "minatar/breakout": 1.0}  # where l2 has the norm of gram
-    invented(study, plan, lambda run: 1.0 if run.arm.kind == "gram" else at[run.game.name] / run.arm.kappa)
+    invent(study, text, norm=lambda run: 1.0 if run.arm.kind == "gram" else at[run.game.name] / run.arm.kappa)
     assert main(["study", "match", str(study), "--arm", "gram:1"]) == 0
     found = [line.strip() for line in capsys.readouterr().out.splitlines()[1:]]
     assert found[::2] == ["all games: gram:1 1", "cartpole: gram:1 1", "minatar/breakout: gram:1 1"]
@@ -110,9 +97,9 @@ def norm_of(run):
 
 def test_the_parts_of_a_study_are_matched_as_the_whole(tmp_path, capsys):
     text = tiny(arms=GRID)
-    invented(tmp_path / "whole", planned(tmp_path / "whole", text), norm_of)
+    invent(tmp_path / "whole", text, norm=norm_of)
     for seed in (0, 1):
-        invented(tmp_path / "parts" / f"s{seed}", planned_part(tmp_path / "parts" / f"s{seed}", text, [seed]), norm_of)
+        invent(tmp_path / "parts" / f"s{seed}", text, norm=norm_of, plan=partial(planned_part, seeds=[seed]))
     said = []
     for folder in ("whole", "parts"):
         assert main(["study", "match", str(tmp_path / folder), "--arm", "gram:1"]) == 0
@@ -124,7 +111,7 @@ def test_the_parts_of_a_study_are_matched_as_the_whole(tmp_path, capsys):
 def test_what_is_in_no_part_is_said(tmp_path, capsys):
     text = tiny(arms=GRID, seeds=3)
     for seed in (0, 1):
-        invented(tmp_path / f"s{seed}", planned_part(tmp_path / f"s{seed}", text, [seed]), norm_of)
+        invent(tmp_path / f"s{seed}", text, norm=norm_of, plan=partial(planned_part, seeds=[seed]))
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 0
     assert capsys.readouterr().err == "in no part of the study: cartpole (seed 2)\n"
 
@@ -132,16 +119,16 @@ def test_what_is_in_no_part_is_said(tmp_path, capsys):
 def test_a_run_that_was_made_again_in_another_part_is_that_of_the_other(tmp_path):
     text = tiny(arms=GRID)
     first, again = tmp_path / "a", tmp_path / "b"
-    invented(first, planned(first, text), lambda _: 7.0)
+    invent(first, text, norm=lambda _: 7.0)
     for status in first.glob(f"{POPULATIONS}/*/*-s1/status.json"):
         status.write_text('{"state": "interrupted", "agent_steps": 10, "reason": ""}')
-    invented(again, planned_part(again, text, [1]), lambda _: 28.0)
+    invent(again, text, norm=lambda _: 28.0, plan=partial(planned_part, seeds=[1]))
     assert list(PlannedStudy(tmp_path).norms().values()) == pytest.approx([14.0] * 4)
 
 
 def test_a_run_that_is_done_in_two_parts_is_refused(tmp_path, capsys):
     for part in ("a", "b"):
-        invented(tmp_path / part, planned(tmp_path / part, tiny(arms=GRID)), norm_of)
+        invent(tmp_path / part, tiny(arms=GRID), norm=norm_of)
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
     a, b = (tmp_path / part / POPULATIONS / "p000" / "cartpole-gram-k1.0-s0" for part in ("a", "b"))
     said = f"gramian: run '{a.name}' has ended in '{a}' and in '{b}'; name one of the two parts\n"
@@ -150,7 +137,7 @@ def test_a_run_that_is_done_in_two_parts_is_refused(tmp_path, capsys):
 
 def test_different_studies_in_one_folder_are_refused(tmp_path, capsys):
     for part, frames in (("a", 300), ("b", 600)):
-        invented(tmp_path / part, planned(tmp_path / part, tiny(arms=GRID, frames=frames)), norm_of)
+        invent(tmp_path / part, tiny(arms=GRID, frames=frames), norm=norm_of)
     assert main(["study", "match", str(tmp_path), "--arm", "gram:1"]) == 2
     said = f"gramian: '{tmp_path / 'a'}' and '{tmp_path / 'b'}' hold different studies; name one of them\n"
     assert capsys.readouterr().err == said
@@ -168,8 +155,7 @@ def test_different_studies_in_one_folder_are_refused(tmp_path, capsys):
 )
 def test_a_damaged_log_of_a_run_that_is_done_is_refused_in_one_line(tmp_path, capsys, text, complaint):
     study = tmp_path / "study"
-    plan = planned(study, tiny(arms=GRID))
-    invented(study, plan, norm_of)
+    plan = invent(study, tiny(arms=GRID), norm=norm_of)
     run = plan.populations[0].runs[0].name
     log = study / POPULATIONS / "p000" / run / "metrics.csv"
     log.unlink() if text is None else log.write_text(text)

@@ -23,6 +23,24 @@ def tiny(seeds=2, frames=300, extra="", arms=ARMS):
     )
 
 
+HEADER = "frames,environment,episode,raw_return,clipped_return,length_agent_steps,truncated\n"
+
+
+def make_run(
+    folder: Path, *, game="pong", arm="gram:10.24", seed=1, extra="", settings="frames = 8000",
+    episodes=HEADER, metrics=None, status=None,
+) -> Path:  # fmt: skip
+    """The folder of a run, with the logs that are given."""
+    folder.mkdir(parents=True)
+    config = f'game = "{game}"\narm = "{arm}"\nseed = {seed}\n{extra}preset = "author"\n[settings]\n{settings}\n'
+    (folder / "config.toml").write_text(config)
+    logs = {"episodes.csv": episodes, "metrics.csv": metrics, "status.json": status and json.dumps(status)}
+    for name, text in logs.items():
+        if text is not None:
+            (folder / name).write_text(text)
+    return folder
+
+
 def plan_of(spec, **choices):
     return make_plan(spec, **({"largest": 9, "device": "cpu", "torch_threads": 1, "checkpoint_replay": True} | choices))
 

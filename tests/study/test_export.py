@@ -24,9 +24,8 @@ from gramian.study.export import LOCK, STAGED, merge_exports, without_folders, w
 from gramian.study.manifest import PLAN, POPULATIONS, REST, STUDY, read_manifest, read_planned
 from gramian.study.store import WINDOW_EPISODES, first_frames, read_study, write_import
 from gramian.study.worker import perform
-from tests.report.test_choose import FOLDS, invent, norms, peaked, tuning
-from tests.study.studies import planned, planned_part, tiny
-from tests.study.test_store import make_run
+from tests.report.studies import FOLDS, invent, norms, peaked, tuning
+from tests.study.studies import make_run, planned, planned_part, tiny
 
 LOGGED = "[settings]\nmetrics_period_agent_steps = 50\nrepresentation_period_agent_steps = 100\n"
 GRID = "".join(
@@ -451,8 +450,7 @@ def made(folder, text, seeds, states=()):
     for population in planned_part(folder, text, seeds).populations:
         for run in population.runs:
             status = {"state": dict(states).get(run.name, "done"), "agent_steps": 300, "reason": ""}
-            own = folder / POPULATIONS / population.id / run.name
-            episodes = "frames,raw_return\n9,1\n"
+            own, episodes = folder / POPULATIONS / population.id / run.name, "frames,raw_return\n9,1\n"
             make_run(own, game="cartpole", arm=run.arm, seed=run.seed, episodes=episodes, status=status)
     return folder
 

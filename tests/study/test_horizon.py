@@ -6,18 +6,17 @@ import pytest
 from gramian.core.errors import UserError
 from gramian.report.analysis import Options, analyse
 from gramian.study.store import first_frames, read_study
+from tests.study.studies import make_run
 
 
 def write_run(folder, arm, seed, state, frames, reason=""):
-    run = folder / f"pong-{arm.replace(':', '-k')}-s{seed}"
-    run.mkdir(parents=True)
-    config = f'game = "pong"\narm = "{arm}"\nseed = {seed}\n[settings]\nframes = 1000\n'
-    (run / "config.toml").write_text(config)
-    (run / "status.json").write_text(f'{{"state": "{state}", "agent_steps": {frames // 4}, "reason": "{reason}"}}')
     episodes = "".join(f"{at},{at / 100}\n" for at in range(50, frames + 1, 50))
-    (run / "episodes.csv").write_text("frames,raw_return\n" + episodes)
     metrics = "".join(f"{at},{at}\n" for at in range(100, frames + 1, 100))
-    (run / "metrics.csv").write_text("frames,feature_norm\n" + metrics)
+    make_run(
+        folder / f"pong-{arm.replace(':', '-k')}-s{seed}", arm=arm, seed=seed, settings="frames = 1000",
+        episodes=f"frames,raw_return\n{episodes}", metrics=f"frames,feature_norm\n{metrics}",
+        status={"state": state, "agent_steps": frames // 4, "reason": reason},
+    )  # fmt: skip
 
 
 @pytest.fixture
@@ -62,7 +61,7 @@ def test_a_report_of_the_first_frames_says_so_and_scores_them(study):
         analyse(study if not n else first_frames(study, n), Options(replicates=100, frames=n)) for n in (0, 900)
     )
     assert whole.cautions[0] != cut.cautions[0] == "Of every run the first 900 frames are looked at, and no others."
-    scores = cut.scores.filter(pl.col("arm") == "dqn")["final_score"].to_list()
+    scores = cut.table.filter(pl.col("arm") == "dqn")["final_score"].to_list()
     assert scores == [pytest.approx(sum(at / 100 for at in range(50, 901, 50)) / 18)] * 2
 
 

@@ -10,8 +10,7 @@ from gramian.deep.runs.listing import list_runs
 from gramian.study.export import write_export
 from gramian.study.store import write_import
 from gramian.study.worker import perform
-from tests.study.studies import planned, tiny
-from tests.study.test_store import make_run
+from tests.study.studies import make_run, planned, tiny
 
 MARK = " (export, without weights)"
 

@@ -9,19 +9,7 @@ from gramian.core.errors import UserError
 from gramian.core.games import GAMES, game_name
 from gramian.study.manifest import in_no_part, read_planned
 from gramian.study.store import EPISODE_SCHEMA, RUN_SCHEMA, import_csv, read_study, write_import
-
-HEADER = "frames,environment,episode,raw_return,clipped_return,length_agent_steps,truncated\n"
-
-
-def make_run(folder: Path, *, game="pong", arm="gram:10.24", seed=1, extra="", episodes=HEADER, status=None) -> Path:
-    folder.mkdir(parents=True)
-    config = f'game = "{game}"\narm = "{arm}"\nseed = {seed}\n{extra}preset = "author"\n[settings]\nframes = 8000\n'
-    (folder / "config.toml").write_text(config)
-    if episodes is not None:
-        (folder / "episodes.csv").write_text(episodes)
-    if status is not None:
-        (folder / "status.json").write_text(json.dumps(status))
-    return folder
+from tests.study.studies import HEADER, make_run
 
 
 def write_table(folder: Path, text: str) -> Path:
