@@ -103,7 +103,7 @@ def test_the_report_has_a_figure_and_a_section_of_it(controlled):
     section = section_of((controlled / "report" / "index.html").read_text()).group()
     assert "data:image/png;base64," in section
     assert "beyond shrinking the features" in section
-    assert f"less that of {CONTROL}" in section
+    assert f"minus that of {CONTROL}" in section
 
 
 def test_the_small_form_has_the_section_too(controlled, tmp_path):

@@ -79,7 +79,7 @@ def difference_words(found: Differences, baseline: str, *, together: bool) -> st
     """What a figure of differences shows, with a panel of the games together or without."""
     last = f" Together: mean over games, in percent of what {baseline} learns in each." if together else ""
     return (
-        f"Final score less that of {found.against}, by pairs of the same game and seed; bars: Student's 95 % interval "
+        f"Final score minus that of {found.against}, by pairs of the same game and seed; bars: Student's 95 % interval "
         f"of the mean, and where seeds are few the seeds themselves.{last}"
     )
 

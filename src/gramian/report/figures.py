@@ -305,7 +305,7 @@ def _draw(axes: Axes, panel: Panel, styles: Mapping[str, Style], *, marked: bool
 
 
 def differences(analysis: Analysis, against: str) -> Figure:
-    """Final score less that of one arm, by pairs of the same seed: a panel for each game, a line for each arm.
+    """Final score minus that of one arm, by pairs of the same seed: a panel for each game, a line for each arm.
 
     Bars are Student's intervals. Of a few seeds, which would make them as wide as the panel, the seeds stand in their
     place, and the title says how many there are; a single seed is hollow. The last panel is the mean of the games, in
@@ -316,7 +316,7 @@ def differences(analysis: Analysis, against: str) -> Figure:
 
 
 def equal_norm_differences(analysis: Analysis, equal: EqualNorm) -> Figure:
-    """The same less that of a control at the arm's own norm; of the arms that have one in some game."""
+    """The same minus that of a control at the arm's own norm; of the arms that have one in some game."""
     return _differences(analysis, *equal.judged(analysis.shown()))
 
 
@@ -338,7 +338,7 @@ def _differences(analysis: Analysis, found: Differences, together: Mapping[str, 
             _difference(axes, place, interval, styles[arm], hollow=math.isnan(float(interval.low)))
         axes.set_facecolor("#f2f2f2")
         _difference_axes(axes, f"together, % of what {analysis.options.baseline} learns", list(found.pairs))
-    what = f"final score less that of {found.against}, pairs of the same seed"
+    what = f"final score minus that of {found.against}, pairs of the same seed"
     counts = [found.seeds(at) for at in games]
     if max(counts, default=0) > MOST_OF_A_RANGE:
         what += "\nbars: Student's 95 % interval"

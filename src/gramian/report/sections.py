@@ -61,7 +61,7 @@ def control_section(analysis: Analysis, figures: Path) -> str:
     rows = difference_rows(analysis, found, found.means())
     if not rows:
         return html + f"<p>No game yet with finished runs of {escape(control)} and of another arm.</p>"
-    caption = f"Final score less that of {control}, with Student's 95 % intervals"
+    caption = f"Final score minus that of {control}, with Student's 95 % intervals"
     return html + table(["game", *found.pairs], rows, caption, frame="sticky")
 
 
@@ -79,7 +79,7 @@ def equal_norm_section(analysis: Analysis, found: EqualNorm | None, figures: Pat
     words = difference_words(final, analysis.options.baseline, together=bool(together))
     html += pictures(figures, {EQUAL_FIGURE: f"{words} An arm stands in the games in which it has such a control."})
     if rows := difference_rows(analysis, final, together):
-        caption = f"Final score less that of {AGAINST}, with Student's 95 % intervals"
+        caption = f"Final score minus that of {AGAINST}, with Student's 95 % intervals"
         html += table(["game", *between], rows, caption, frame="sticky")
     mixtures = [
         [reference.title(game), *(mixture_words(places[at]) for places in between.values())]

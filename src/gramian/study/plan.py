@@ -14,7 +14,6 @@ from typing import Any
 
 from gramian.core.errors import UserError
 from gramian.core.files import file_name, output_folder, replace_text
-from gramian.core.typed import from_table
 from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
 from gramian.study.manifest import PLAN, STUDY, check_exports
 from gramian.study.spec import StudySpec, part_options
@@ -134,54 +133,24 @@ def to_mapping(plan: Plan) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _RunTable:
-    game: str
-    arm: str
-    seed: int
-    learning_rate: float | None = None
-    label: str = ""
-    variant: str = ""
-
-
-@dataclass(frozen=True)
-class _PopulationTable:
-    id: str
-    runs: tuple[_RunTable, ...]
-    settings: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _PlanTable:
-    """The content of ``plan.json``."""
-
-    format: int
-    title: str
-    preset: str
-    device: str
-    torch_threads: int
-    checkpoint_replay: bool
-    populations: tuple[_PopulationTable, ...]
-    settings: dict[str, Any]
-
-
 def from_mapping(saved: Any, where: str) -> Plan:
     """Undo `to_mapping`; ``where`` names the file in complaints."""
     if isinstance(saved, Mapping) and saved.get("format") != FORMAT:
         raise UserError(f"{where} has format {saved.get('format')}, not {FORMAT}; use the version that wrote it")
-    table = from_table(_PlanTable, saved, where)
-    settings = settings_from(table.settings, where)
-    populations = tuple(
-        Population(
-            file_name(entry.id, where.strip("'")),
-            tuple(RunSpec.from_mapping(vars(run), settings) for run in entry.runs),
-            entry.settings,
+    try:
+        settings = settings_from(saved["settings"], where)
+        populations = tuple(
+            Population(
+                file_name(one["id"], where.strip("'")),
+                tuple(RunSpec.from_mapping(run, settings) for run in one["runs"]),
+                one.get("settings", {}),
+            )
+            for one in saved["populations"]
         )
-        for entry in table.populations
-    )
-    return Plan(
-        table.title, table.preset, settings, table.device, table.torch_threads, table.checkpoint_replay, populations
-    )
+        own = {name: saved[name] for name in ("title", "preset", "device", "torch_threads", "checkpoint_replay")}
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{where} is not the plan of a study: {error!r}") from error
+    return Plan(settings=settings, populations=populations, **own)
 
 
 def read_plan(folder: Path) -> Plan:
