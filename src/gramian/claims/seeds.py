@@ -103,7 +103,7 @@ STATISTICS = {
 }
 """Under a bootstrap that draws seeds."""
 COLUMNS = {name: one.column for name, one in STATISTICS.items()} | {
-    "games_won": "auc", "difference": "final_score", "area_difference": "auc",
+    "games_won": "auc", "area_difference": "auc",
 }  # fmt: skip
 
 
@@ -117,11 +117,10 @@ def scores(table: str, arm: str, minus_arm: str, statistic: str) -> Quantity:
       where seeds differ, of all pairs of the same game;
     - ``area_improvement``: the same in ``auc``;
     - ``median``: difference of the medians over games of the mean ``human_normalised``;
-    - ``difference``: mean difference of ``final_score`` of pairs of the same game and seed, in percent of what DQN
-      learns in the game, its own mean above random play, a mean over games;
-    - ``area_difference``: the same in ``auc``, in percent of its area.
+    - ``area_difference``: mean difference of ``auc`` of pairs of the same game and seed, in percent of what DQN learns
+      in the game, its own mean above random play, a mean over games.
 
-    The intervals of the last two are Student's of `statistics.ratios`, of the seeds that both arms have. Those of
+    The intervals of the last are Student's of `statistics.ratios`, of the seeds that both arms have. Those of
     probabilities and medians are stratified bootstraps over seeds: a seed is drawn with the runs of both arms. Where
     two arms do not have the same seeds in every game, the runs of each are drawn on their own.
     """
