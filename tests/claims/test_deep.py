@@ -353,7 +353,7 @@ def test_the_verdicts_of_smaller_settings_stand_below_the_claim_with_their_numbe
     assert claim[:2] == ("[Features are denser with the penalty](details.md#denser-features)", "**not run in full**")
     assert claim[2] == "the table 'atari/measures.csv' has no runs of gram"
     assert atari[:2] == ("↳ Seaquest, 4M frames, MinAtar's κ", "*reproduced*")
-    assert atari[2].startswith("sparsity with the penalty at MinAtar's κ minus that without: −0.390")
+    assert atari[2] == "sparsity with the penalty at MinAtar's κ minus that without: −0.4"
     assert atari[3].startswith("−0.3")
     assert minatar[:2] == ("↳ MinAtar Seaquest, 1M frames", "*confounded*")
 
