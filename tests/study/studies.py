@@ -34,7 +34,11 @@ def make_run(
     folder.mkdir(parents=True)
     config = f'game = "{game}"\narm = "{arm}"\nseed = {seed}\n{extra}preset = "author"\n[settings]\n{settings}\n'
     (folder / "config.toml").write_text(config)
-    logs = {"episodes.csv": episodes, "metrics.csv": metrics, "status.json": status and json.dumps(status)}
+    logs = {
+        "episodes.csv": episodes,
+        "metrics.csv": metrics,
+        "status.json": None if status is None else json.dumps(status),
+    }
     for name, text in logs.items():
         if text is not None:
             (folder / name).write_text(text)
