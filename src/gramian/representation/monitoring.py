@@ -20,7 +20,7 @@ LIVE = (
 """What a monitor measures unless it is told otherwise."""
 SAMPLES = 1024
 """States that a measurement is made of, unless told otherwise."""
-SHARE = 1 / 8
+SHARE = 1 / 16
 """Of the forward passes, those whose features are kept: a copy costs more than a glance."""
 GOLDEN = 0.6180339887498949
 """Its multiples, modulo 1, are spread evenly: the passes that are kept follow no period of the host's."""
@@ -36,7 +36,7 @@ def monitor(
 ) -> "Monitor":
     """Watch the features that pass through a layer while it is trained.
 
-    An eighth of the forward passes, in training and in evaluation mode, leave their features in a rolling sample. The
+    One in sixteen forward passes, in training and in evaluation mode, leaves its features in a rolling sample. The
     measures are computed where they are read, by `Monitor.latest`, and at most once in ``every`` passes. The host's
     random state and gradients stay as they are.
 
