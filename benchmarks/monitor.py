@@ -1,8 +1,8 @@
 """What `gramian.monitor` costs a DQN on one CPU core, and what importing gramian costs.
 
-    python -m benchmarks.monitor [--blocks 8] [--csv FILE]
+    python -m benchmarks.monitor [--blocks 8] [--passes 1000] > docs/tables/monitor-cost.md
 
-Blocks of 1,000 forward passes with and without a monitor alternate. The time is the process's CPU time, which other
+Blocks of some forward passes with and without a monitor alternate. The time is the process's CPU time, which other
 processes disturb little.
 """
 
@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 import gramian
-from benchmarks.command_line import Parser, exit_code, new_file, table, whole, write_csv
+from benchmarks.command_line import Parser, exit_code, table, whole
 
-PASSES = 1000
 COLUMNS = ("what", "without", "with", "difference")
 IMPORTS = ("import torch", "import torch, gramian; gramian.monitor")
 
@@ -96,9 +95,9 @@ class Frames(gymnasium.Env[NDArray[np.uint8], int]):
         return self.frame, 1.0, False, False, {}
 
 
-def cost(host: Host, blocks: int) -> tuple[float, float, float]:
+def cost(host: Host, blocks: int, passes: int) -> tuple[float, float, float]:
     """CPU seconds of a block without and with a monitor, and the median over pairs of the relative difference."""
-    steps = PASSES * host.acts // (host.acts + 1)
+    steps = passes * host.acts // (host.acts + 1)
     seconds: dict[bool, list[float]] = {False: [], True: []}
     for number in range(2 * blocks + 2):
         watched = number % 2 == 1
@@ -128,24 +127,22 @@ def import_seconds(statement: str, repeats: int = 5) -> float:
 
 
 def measured(arguments: Sequence[str] | None) -> None:
-    """Measure, print a table and write it."""
+    """Measure and print a table."""
     parser = Parser("monitor", __doc__)
     parser.add_argument("--blocks", type=whole(1, 1000), default=8, help="pairs of blocks")
-    parser.add_argument("--csv", type=new_file, help="write the numbers to this file too")
+    parser.add_argument("--passes", type=whole(20, 10**6), default=1000, help="forward passes of a block")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    rows: list[tuple[object, ...]] = []
+    rows: list[tuple[str, ...]] = []
     for name, host in hosts().items():
-        off, on, share = cost(host, options.blocks)
-        rows.append((f"{name}: seconds for 1,000 passes", f"{off:.3f}", f"{on:.3f}", f"{share:.2%}"))
+        off, on, share = cost(host, options.blocks, options.passes)
+        rows.append((f"{name}: seconds for {options.passes:,} passes", f"{off:.3f}", f"{on:.3f}", f"{share:.2%}"))
     alone, both = (import_seconds(statement) for statement in IMPORTS)
     rows.append(
         ("import of torch, and of gramian.monitor: seconds", f"{alone:.3f}", f"{both:.3f}", f"{both - alone:.3f}")
     )
-    print(table(COLUMNS, rows))
-    if options.csv:
-        write_csv(options.csv, COLUMNS, rows)
+    print(table(COLUMNS, rows), end="")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

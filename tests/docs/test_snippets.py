@@ -20,12 +20,12 @@ def test_a_snippet_is_written_as_mkdocs_reads_it_and_names_a_file(page):
         assert (ROOT / path).is_file(), f"{name(page)} includes {path}"
 
 
-def test_the_page_on_the_representation_shows_its_recipe():
+def test_the_page_on_the_monitor_shows_its_recipe():
     markdown = pytest.importorskip("markdown")
     pytest.importorskip("pymdownx")
-    page = (ROOT / "docs" / "representation.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "monitor.md").read_text(encoding="utf-8")
     extensions = ["pymdownx.superfences", "pymdownx.snippets"]
     options = {"pymdownx.snippets": {"base_path": [str(ROOT)], "check_paths": True}}
     shown = markdown.markdown(page, extensions=extensions, extension_configs=options)
-    recipe = (ROOT / "docs" / "recipes" / "representation" / "sb3.py").read_text(encoding="utf-8")
+    recipe = (ROOT / "docs" / "recipes" / "monitor" / "probe_sb3.py").read_text(encoding="utf-8")
     assert recipe.strip() in html.unescape(re.sub(r"<[^>]+>", "", shown))

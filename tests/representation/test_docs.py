@@ -1,4 +1,4 @@
-"""The page on the representation says what the code does."""
+"""The page of monitor and measures says what the code does."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ from gramian.representation.measures import MEASURES
 from gramian.representation.tables import FILES
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "representation.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "monitor.md").read_text(encoding="utf-8")
 
 
 def test_every_measure_is_defined():

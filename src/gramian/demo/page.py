@@ -55,7 +55,7 @@ points: it is Student's, over pairs of the same seed, which knows how little so 
 the report below are narrower than they should be at so few seeds. “Within noise” is no evidence that there is no
 difference.</p>
 <p>The number after the arm's name is κ, the weight of the penalty. The code of the paper's predecessor has κ = 10.24,
-for Atari; on MinAtar it all but extinguishes the features (<code>docs/representation.md</code> has the numbers). The
+for Atari; on MinAtar it all but extinguishes the features (<code>results/representation</code> has the numbers). The
 demo takes a round number a hundred times smaller. It was not tuned, and the demo is no evidence for or against it.</p>
 <p>To go on: <code>gramian study run minatar --out runs/minatar</code> trains five games, seven arms and five seeds;
 <code>gramian regression</code> and <code>gramian mountain-car</code> do the linear experiments in full.</p>"""
