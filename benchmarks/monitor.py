@@ -80,7 +80,7 @@ def hosts() -> dict[str, Host]:
     }
 
 
-class Frames(gymnasium.Env[NDArray[np.uint8], int]):
+class Frames(gymnasium.Env[NDArray[np.uint8], np.int64]):
     """Frames without an emulator."""
 
     action_space = gymnasium.spaces.Discrete(6)
@@ -90,7 +90,7 @@ class Frames(gymnasium.Env[NDArray[np.uint8], int]):
         self.frame = np.random.default_rng(seed).integers(0, 256, (4, 84, 84), np.uint8)
         return self.frame, {}
 
-    def step(self, action: int) -> Any:  # noqa: ARG002
+    def step(self, action: np.int64 | int) -> Any:  # noqa: ARG002
         """The same frame again."""
         return self.frame, 1.0, False, False, {}
 
