@@ -1,4 +1,4 @@
-"""DQN in one file, in the style of CleanRL: the loss is in sight, so the penalty is added to it."""
+"""DQN in one file, in the style of CleanRL, with ``F.relu``: the penalty on what goes into the head."""
 
 import random
 import sys
@@ -7,10 +7,10 @@ from collections import deque
 import gymnasium
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import nn
-from torch.nn.functional import smooth_l1_loss
 
-import gramian
+import gramian  # +
 
 agent_steps = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
 learning_starts = min(1_000, agent_steps // 2)
@@ -23,16 +23,16 @@ inputs, actions = env.observation_space.shape[0], int(env.action_space.n)
 
 
 class QNetwork(nn.Module):
-    """A body that makes features and a linear head."""
+    """Two hidden layers; no module puts out the features after their activation."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.body = nn.Sequential(nn.Linear(inputs, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU())
+        self.first, self.second = nn.Linear(inputs, 128), nn.Linear(128, 128)
         self.head = nn.Linear(128, actions)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Action values ``[n, actions]``."""
-        return self.head(self.body(x))
+        return self.head(F.relu(self.second(F.relu(self.first(x)))))
 
 
 online, target = QNetwork(), QNetwork()
@@ -40,7 +40,7 @@ target.load_state_dict(online.state_dict())
 optimizer = torch.optim.Adam(online.parameters(), lr=5e-4)
 memory: deque[tuple] = deque(maxlen=10_000)
 
-reg = gramian.attach(online.body, kappa=0.1)  # the first line that is new
+reg = gramian.attach(online.head, ratio=0.1, on="input", inject=True)  # +
 
 state, _ = env.reset(seed=0)
 for step in range(agent_steps):
@@ -56,7 +56,7 @@ for step in range(agent_steps):
         with torch.no_grad():
             td_target = r.float() + gamma * target(s_next).max(1).values * ~done
         values = online(s).gather(1, a.unsqueeze(1)).squeeze(1)
-        loss = smooth_l1_loss(values, td_target) + reg.loss()  # the second
+        loss = F.smooth_l1_loss(values, td_target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -64,4 +64,5 @@ for step in range(agent_steps):
     if step % target_period == 0:
         target.load_state_dict(online.state_dict())
 
-print("penalty", float(reg.last.value), "terms", [float(term) for term in reg.last.terms])
+reg.check()
+print("penalty", float(reg.last.value), "ratio", float(reg.last.ratio), "kappa", float(reg.kappa))

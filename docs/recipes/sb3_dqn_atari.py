@@ -8,7 +8,7 @@ from stable_baselines3 import DQN
 from stable_baselines3.common.env_util import make_atari_env
 from stable_baselines3.common.vec_env import VecFrameStack
 
-import gramian
+import gramian  # +
 
 agent_steps = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000_000
 
@@ -25,7 +25,7 @@ model = DQN(
 )
 
 kappa = gramian.kappa(0.01, n=32, convention="author")  # 10.24
-reg = gramian.attach(model.q_net.features_extractor, kappa=kappa, inject=True)
+reg = gramian.attach(model.q_net.features_extractor, kappa=kappa, inject=True)  # +
 
 model.learn(agent_steps)
 print("penalty", float(reg.last.value), "terms", [float(term) for term in reg.last.terms])

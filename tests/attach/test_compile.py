@@ -147,27 +147,3 @@ class TestLoss:
 
         for _ in range(2):
             assert_equal(gradients(net, total(batch())), by_hand(0.5))
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-def test_a_captured_cuda_graph_reads_a_new_kappa() -> None:
-    net, x = network().cuda(), batch().cuda()
-    reg = attach(net[0], kappa=0.5, inject=True)
-
-    def backward() -> None:
-        net.zero_grad(set_to_none=False)
-        td_loss(net(x)).backward()
-
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            backward()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        backward()
-    for kappa in (0.5, 3.0):
-        reg.kappa = kappa
-        graph.replay()
-        assert_equal([p.grad.cpu() for p in net.parameters()], by_hand(kappa))

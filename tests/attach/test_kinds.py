@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 import gramian
 from gramian.attach import attach
@@ -158,43 +158,6 @@ class TestMask:
         attach(net[0], kappa=0.7, inject=True, mask=torch.ones(5))
         with pytest.raises(ValueError, match="mask has 5 elements for 6 rows"):
             net(batch())
-
-
-REFUSED = [
-    ({}, TypeError, "exactly one of kappa, ratio and penalties, got none"),
-    ({"kappa": 1.0, "ratio": 0.1}, TypeError, "exactly one .* got kappa and ratio"),
-    ({"penalties": {"gram": 1.0}, "penalty": "gram"}, TypeError, "leave penalty out"),
-    ({"penalties": ["gram"]}, TypeError, "must be a dict"),
-    ({"penalties": {"gram": -1.0}}, ValueError, "kappa of gram must be finite and at least 0"),
-    ({"ratio": 0.1}, ValueError, "ratio needs inject=True"),
-    ({"ratio": -0.1, "inject": True}, ValueError, "ratio must be finite"),
-    ({"ratio": 0.1, "inject": True, "penalty": "orthogonality"}, ValueError, "so give kappa"),
-    ({"kappa": 1.0, "penalty": "orthogonality", "on": "input"}, ValueError, "cannot be put on on='input'"),
-    ({"kappa": 1.0, "penalty": "dr3"}, ValueError, "add gramian.dr3_penalty to the loss"),
-    ({"kappa": 1.0, "penalty": 3}, TypeError, "or a function, not a int"),
-    ({"kappa": 1.0, "penalty": "vicreg", "mask": torch.ones(6)}, ValueError, "'vicreg' takes no mask"),
-    ({"kappa": 1.0, "on": "inside"}, ValueError, "on must be 'output' or 'input', not 'inside'"),
-]
-
-
-@pytest.mark.parametrize(("options", "error", "message"), REFUSED, ids=[message for *_, message in REFUSED])
-def test_impossible_combinations_are_refused(options, error, message) -> None:
-    net = network()
-    with pytest.raises(error, match=message):
-        attach(net[0], **options)
-    assert not net[0]._forward_hooks
-
-
-def test_the_weights_of_a_module_without_any_cannot_be_penalised() -> None:
-    with pytest.raises(ValueError, match="cannot be put on a ReLU without any"):
-        attach(nn.ReLU(), kappa=1.0, penalty="orthogonality")
-
-
-def test_a_function_has_to_return_a_scalar() -> None:
-    net = network()
-    attach(net[0], kappa=1.0, penalty=lambda x: x.square().sum(0), inject=True)
-    with pytest.raises(ValueError, match=r"must return a scalar, not a tensor of shape \[8\]"):
-        net(batch())
 
 
 def test_the_text_names_every_penalty() -> None:

@@ -9,7 +9,7 @@ from torch.nn.functional import mse_loss, smooth_l1_loss
 
 pytest.importorskip("stable_baselines3")
 
-from stable_baselines3 import DQN, PPO
+from stable_baselines3 import DQN, PPO, SAC, TD3
 from stable_baselines3.common.utils import set_random_seed
 
 import gramian
@@ -245,3 +245,59 @@ def test_the_hidden_layers_of_mlp_policy_can_be_penalised_each_on_its_own() -> N
     model.learn(32)
     assert actor.last is not None
     assert critic.last is not None
+
+
+def actor_gradient(algorithm: type[SAC] | type[TD3], kappa: float, guarded: bool = True) -> list[Tensor]:
+    """What the actor's loss sends to the actor, after an update of the critics that changes nothing."""
+    model = algorithm(
+        "MlpPolicy",
+        "Pendulum-v1",
+        policy_kwargs={"net_arch": [16], "optimizer_class": torch.optim.SGD},
+        learning_rate=0.0,
+        learning_starts=40,
+        seed=3,
+        device="cpu",
+    ).learn(40)
+    when = gramian.depends_only_on(model.critic) if guarded else None
+    regs = [gramian.attach(q[-1], kappa, on="input", inject=True, when=when) for q in model.critic.q_networks]
+    set_random_seed(11)
+    model.train(2, batch_size=16)
+    for reg in regs:
+        reg.check()
+    return [parameter.grad.clone() for parameter in model.actor.parameters()]
+
+
+@pytest.mark.parametrize("algorithm", [SAC, TD3])
+def test_the_actor_behind_a_critic_is_untouched(algorithm) -> None:
+    plain = actor_gradient(algorithm, 0.0)
+    assert all(torch.equal(a, b) for a, b in zip(actor_gradient(algorithm, 100.0), plain, strict=True))
+    with pytest.warns(UserWarning, match="the penalty drives the actor too"):
+        driven = actor_gradient(algorithm, 100.0, guarded=False)
+    assert largest_difference(driven, plain) > 0.1 * max(float(g.abs().max()) for g in plain)
+
+
+def test_padding_of_recurrent_ppo_does_not_count() -> None:
+    """Of its batches of sequences a part is padding; what the padded rows hold makes no difference."""
+    contrib = pytest.importorskip("sb3_contrib")
+    model = contrib.RecurrentPPO("MlpLstmPolicy", "CartPole-v1", n_steps=64, batch_size=32, seed=3, device="cpu")
+    reg = gramian.attach(model.policy.value_net, kappa=0.1, on="input", inject=True)
+    batches = model.rollout_buffer.get
+    counted, rows, values, wanted = 0, 0, [], []
+
+    def masked_batches(batch_size=None):
+        nonlocal counted, rows
+        for batch in batches(batch_size):
+            reg.mask = batch.mask > 0
+            counted, rows = counted + int(reg.mask.sum()), rows + len(batch.mask)
+            yield batch
+
+    def keep(_module, arguments) -> None:
+        if arguments[0].requires_grad:
+            values.append(float(reg.last.value))
+            wanted.append(float(gramian.gram_penalty(arguments[0].detach()[reg.mask])))
+
+    model.rollout_buffer.get = masked_batches
+    model.policy.value_net.register_forward_pre_hook(keep)
+    model.learn(64)
+    assert 0.1 * rows < counted < 0.9 * rows
+    assert values == pytest.approx(wanted, rel=1e-4)
