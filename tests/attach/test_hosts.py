@@ -24,7 +24,7 @@ def test_every_recipe_is_run() -> None:
 @pytest.mark.parametrize("recipe", HOSTS)
 def test_the_penalty_is_active_and_lowers_what_it_penalises(recipe: str) -> None:
     pytest.importorskip(HOSTS[recipe][1])
-    steps = 512 if "ppo" in recipe else 300
+    steps = {"sb3_ppo_mlp": 512, "sb3_contrib_recurrent_ppo": 192}.get(recipe, 200)
     plain, penalised = train(recipe, steps, penalised=False), train(recipe, steps)
     penalised.reg.check()
     assert 0 < penalised.penalty < plain.penalty
