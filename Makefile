@@ -53,10 +53,10 @@ check: $(VENV)/dev.stamp
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/zensical build --strict
+	$(BIN)/python -m zensical build --strict
 
 docs: $(VENV)/dev.stamp
-	$(BIN)/zensical build --strict
+	$(BIN)/python -m zensical build --strict
 	@echo "Open site/index.html"
 
 format: $(VENV)/dev.stamp

@@ -1,20 +1,32 @@
-"""Writes the tables of ``docs/linear.md`` into ``docs/tables``, from the tables in ``results/linear``.
+"""The tables of ``docs/linear.md`` and of its full page, from those in ``results/linear``.
 
-Run it as ``python docs/linear.py`` after a result has changed.
+``python -m docs.results`` writes them; ``python -m docs.linear`` draws the figures again.
 """
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
+from benchmarks.command_line import table
 from gramian.core.csv_tables import Row, read_rows
-from gramian.core.files import replace_text
+from gramian.core.text import number
 
 DOCS = Path(__file__).parent
 RESULTS = DOCS.parent / "results" / "linear"
+FIGURES = DOCS / "figures" / "linear"
 
 SETS = {"0": "no copies", "1": "every feature copied"}
+QUESTIONS = {
+    "the paper's pairing: same α": "the term and a larger step together",
+    "of that, step size alone": "the larger step",
+    "what remains at matched step size": "the term",
+    "norm penalty at matched step size": "shrinking alone",
+    "beyond the norm penalty": "decorrelation",
+}
+"""What the first table asks, and what each difference is the effect of."""
+SPANS = {"steps": "all 50 episodes", "early": "first 10", "late": "last 10"}
 
 
 def rows(name: str) -> list[Row]:
@@ -22,190 +34,207 @@ def rows(name: str) -> list[Row]:
     return read_rows(RESULTS / f"{name}.csv")
 
 
-def table(header: Sequence[str], lines: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """Markdown, the first ``words`` columns to the left and the others to the right."""
-    marks = ["---" if i < words else "---:" for i in range(len(header))]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (header, marks, *lines))
-
-
-def number(text: str | float, digits: int = 3, *, sign: bool = False) -> str:
-    """Three significant digits, thousands apart, a true minus; with its sign where it is a difference."""
-    value = float(text)
-    if not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    if size >= 10 ** (digits - 1):
-        shown = f"{value:,.0f}"
-    else:
-        places = digits - 1 - (math.floor(math.log10(size)) if size > 0 else 0)
-        shown = f"{value:.{places}f}" if places <= 6 else f"{value:.{digits - 1}e}"
-    shown = f"+{shown}" if sign and value > 0 else shown
-    return shown.replace("-", "−")
-
-
-def interval(row: Row, name: str, low: str, high: str, *, sign: bool = False, percent: bool = False) -> str:
+def interval(row: Row, name: str, low: str = "", high: str = "", *, sign: bool = False, percent: bool = False) -> str:
     """An estimate with its interval."""
-    scale = 100.0 if percent else 1.0
-    digits = 2 if percent else 3
-    value, below, above = (number(scale * float(row[key]), digits, sign=sign) for key in (name, low, high))
-    return f"{value}{' %' if percent else ''} [{below}, {above}]"
+    scale, digits = (100.0, 2) if percent else (1.0, 3)
+    columns = (name, low or f"{name}_low", high or f"{name}_high")
+    value, below, above = (
+        number(scale * float(row[column]), sign=sign and column == name, digits=digits) for column in columns
+    )
+    return f"{value}{' %' if percent else ''} [{below},\N{NO-BREAK SPACE}{above}]"
+
+
+def error(row: Row, name: str) -> str:
+    """A mean with its standard error."""
+    mean, its = (float(row[f"{name}_{part}"] or "nan") for part in ("mean", "se"))
+    return number(mean) + (f" ± {number(its, digits=2)}" if math.isfinite(its) else "")
+
+
+def difference(row: Row) -> str:
+    """Steps of a contrast, of arms at their best, in whole steps."""
+    value, low, high = (f"{float(row[end]):,.0f}".replace("-", "−") for end in ("difference", "low", "high"))
+    return f"{value if value.startswith('−') else f'+{value}'} [{low},\N{NO-BREAK SPACE}{high}]"
+
+
+def contrast(question: str, copies: str, folder: str = "") -> Row:
+    """One row of the contrasts."""
+    found = rows(f"{folder}mountain_car_contrasts")
+    return next(row for row in found if (row["question"], row["copies"]) == (question, copies))
+
+
+def by_set(found: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
+    """Rows by arm and λ, then by feature set."""
+    grouped: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in found:
+        grouped.setdefault((row["arm"], row["lambda"]), {})[row["copies"]] = row
+    return grouped
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def answer() -> str:
+    """Differences of steps on Mountain Car, and what each is the effect of."""
+    lines = []
+    for question, effect in QUESTIONS.items():
+        own = [contrast(question, copies) for copies in SETS]
+        lines.append([f"{own[0]['first']} minus {own[0]['second']}", effect, *map(difference, own)])
+    return table(["steps per episode, each arm at its best", "the effect of", *SETS.values()], lines, words=2)
+
+
+def two_sample() -> str:
+    """The runs that were planned for it: the two-sample term against its own control, at equal settings."""
+    questions = {
+        "beyond the norm penalty of two samples": "its own control, two-sample norm",
+        "beyond the norm penalty, unbiased": "norm, the control of the single-sample term",
+    }
+    lines = []
+    for question, control in questions.items():
+        ratios = (interval(contrast(question, copies, "two_sample/"), "ratio") for copies in SETS)
+        lines.append([control, *ratios])
+    return table(["ratio of steps to", *SETS.values()], lines)
+
+
+SHORT = ("plain, α", "plain, α·d", "A, λ = 0", "A, single-sample (the paper)", "A, two-sample", "A, norm alone")
+"""Arms of the short tables of areas."""
+
+
+def areas(groups: dict[str, Sequence[Row]], arms: Sequence[str] = ()) -> str:
+    """Area under the curve × 10³ in each group, and its difference to λ = 0 of its form with 1.96 standard errors."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    for found in groups.values():
+        for row in found:
+            if not arms or row["arm"] in arms:
+                names = ("area_mean", "area_minus_control_mean", "area_minus_control_se")
+                area, minus, its = (1e3 * float(row[name]) for name in names)
+                ends = [number(minus + z * its, sign=z == 0) for z in (0, -1.96, 1.96)]
+                against = "–" if minus == its == 0 else f"{ends[0]} [{ends[1]},\N{NO-BREAK SPACE}{ends[2]}]"
+                lines.setdefault((row["arm"], row["lambda"]), []).extend([number(area), against])
+    header = [word for name in groups for word in (f"area × 10³, {name}", "minus λ = 0")]
+    return table(["arm", "λ", *header], [[*key, *cells] for key, cells in lines.items()])
+
+
+def regression(lambdas: Sequence[str] = (), arms: Sequence[str] = ()) -> str:
+    """Areas of the regression with both correlations."""
+    found = [row for row in rows("regression_summary") if not lambdas or row["lambda"] in lambdas]
+    return areas({f"ρ = {rho}": [row for row in found if row["rho"] == rho] for rho in ("0.99", "0")}, arms)
+
+
+def td(name: str, folder: str = "", lambdas: Sequence[str] = (), arms: Sequence[str] = ()) -> str:
+    """Areas of TD(0), of errors over that at the start."""
+    found = [row for row in rows(f"{folder}td_summary") if not lambdas or row["lambda"] in lambdas]
+    return areas({name: found}, arms)
+
+
+def distances(arms: Sequence[str] = ()) -> str:
+    """How far A is from orthogonal after a run, at the best step size of each arm and λ."""
+    lines = [
+        [arm, lam, *(error(both[copies], "distance") for copies in SETS)]
+        for (arm, lam), both in by_set(rows("mountain_car_distances")).items()
+        if not arms or arm in arms
+    ]
+    return table(["arm", "λ", *SETS.values()], lines)
+
+
+CLEAR = {
+    "so does the mean single-sample update": "the mean single-sample update vanishes at the constructed point",
+    "with the same K over all matrices": "E‖M‖² ≤ K(1 + ‖A‖²) over all matrices",
+}
+"""Statements that lean on the one before."""
+
+
+def verdicts() -> str:
+    """Every proposition: how many of its statements hold in every process, and which do not."""
+    found = rows("theory")
+    lines = []
+    for proposition in sorted({row["proposition"] for row in found}):
+        mine = [row for row in found if row["proposition"] == proposition]
+        holds, fails = 0, []
+        for statement in dict.fromkeys(row["statement"] for row in mine):
+            cases = [row["verdict"] == "holds" for row in mine if row["statement"] == statement]
+            if all(cases):
+                holds += 1
+            else:
+                fails.append(f"{CLEAR.get(statement, statement)} ({cases.count(False)} of {len(cases)})")
+        processes = len({row["process"] for row in mine})
+        lines.append([proposition, f"{holds} hold in all {processes} cases tried", "; ".join(fails) or "–"])
+    return table(["proposition", "statements", "fails"], lines, words=3)
+
+
+# ---- the full page ---------------------------------------------------------------------------------------------------
 
 
 def features() -> str:
     """Size and correlation of the feature sets."""
-    header = ["features", "d", "k", "mean \\|correlation\\|, all states", "visited states"]
-    columns = ("mean_abs_correlation_uniform", "mean_abs_correlation_visited")
-    return table(
-        header,
-        (
-            [SETS[r["copies"]], r["d"], r["k"], *(f"{float(r[column]):.4f}" for column in columns)]
-            for r in rows("mountain_car_features")
-        ),
-    )
+    names = {**SETS, "one": "one feature copied"}
+    columns = ("d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited")
+    found = rows("mountain_car_features")
+    lines = [
+        [names[row["copies"]], *(row[c] if c in "dk" else f"{float(row[c]):.4f}" for c in columns)] for row in found
+    ]
+    return table(["features", "d", "k", "mean \\|correlation\\|, all states", "visited states"], lines)
 
 
-def regression() -> str:
-    """Area under the curve × 10³ of every arm, and its difference to λ = 0 of its form."""
-    found = {(r["rho"], r["arm"], r["lambda"]): r for r in rows("regression_summary")}
-    lines = []
-    for arm, lam in dict.fromkeys(key[1:] for key in found):
-        line = [arm, lam]
-        for rho in ("0.99", "0"):
-            row = found[rho, arm, lam]
-            area, difference, error = (
-                1e3 * float(row[name]) for name in ("area_mean", "area_minus_control_mean", "area_minus_control_se")
-            )
-            line.append(number(area))
-            ends = (number(difference + z * error, sign=True) for z in (0, -1.96, 1.96))
-            line.append("–" if difference == error == 0 else "{} [{}, {}]".format(*ends))
-        lines.append(line)
-    return table(["arm", "λ", "area, ρ = 0.99", "difference", "area, ρ = 0", "difference"], lines)
-
-
-def contrasts() -> str:
+def contrasts(folder: str = "", sets: Iterable[str] = SETS) -> str:
     """Differences of steps per episode between arms, each at its best, and ratios at equal settings."""
-    found = {(r["question"], r["first"], r["second"], r["copies"]): r for r in rows("mountain_car_contrasts")}
+    found = {(r["question"], r["first"], r["second"], r["copies"]): r for r in rows(f"{folder}mountain_car_contrasts")}
     lines = []
     for question, first, second in dict.fromkeys(key[:3] for key in found):
-        both = [found.get((question, first, second, copies)) for copies in SETS]
-        ends = []
-        for row in both:
-            ends.append(interval(row, "difference", "low", "high", sign=True) if row else "–")
-            ends.append(interval(row, "ratio", "ratio_low", "ratio_high") if row else "–")
+        both = [found.get((question, first, second, copies)) for copies in sets]
+        ends = [text for row in both for text in ((difference(row), interval(row, "ratio")) if row else ("–", "–"))]
         lines.append([question, first, second, *ends, next(r["runs"] for r in both if r)])
-    words = [word for name in SETS.values() for word in (f"{name}: difference", "ratio")]
+    words = [word for copies in sets for word in (f"{SETS.get(copies, 'one copied')}: difference", "ratio")]
     return table(["question", "steps of", "against", *words, "runs"], lines, words=3)
 
 
-LATE_EPISODES = 10
+def _costly(row: Row) -> bool:
+    return row["projected"] == "yes" or row["estimator"] == "running"
+
+
+def arms(*, costly: bool) -> str:
+    """Arms at their best setting over all runs, or those of O(d²) at their one, and where the steps are spent."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in (row for row in rows("mountain_car") if _costly(row) == costly):
+        best = found.setdefault((row["copies"], row["arm"]), row)
+        if float(row["steps_mean"]) < float(best["steps_mean"]):
+            found[row["copies"], row["arm"]] = row
+    lines = [
+        [arm, copies, r["lambda"], f"{float(r['alpha_k_d']):.2g}", *(error(r, span) for span in SPANS), r["runs"]]
+        for (copies, arm), r in found.items()
+    ]
+    return table(["arm", "copies", "λ", "α·k·d", *SPANS.values(), "runs"], lines)
 
 
 def late() -> str:
-    """Steps in the last episodes: the differences of the contrasts, and λ by step size against plain learning."""
-    found = {(r["question"], r["first"], r["second"], r["copies"]): r for r in rows("mountain_car_contrasts")}
-    swept = dict.fromkeys(key[:3] for key, row in found.items() if "projected" not in key[1] + key[2])
-    lines = [
-        [question, first, second]
-        + [interval(found[question, first, second, c], "late", "late_low", "late_high", sign=True) for c in SETS]
-        for question, first, second in swept
-    ]
-    bests = table(["question", "steps of", "against", *SETS.values()], lines, words=3)
-
-    runs = {
-        (r["copies"], r["arm"], r["lambda"], r["alpha_k_d"]): r
-        for r in rows("mountain_car_runs")
-        if r["span"] == "late"
-    }
-    sizes = [key[3] for key in runs if key[:2] == ("0", "plain, α·d")]
+    """Steps in the last 10 episodes minus those of λ = 0 at the same step size, run by run, for every λ."""
+    found: dict[tuple[str, str, str], list[float]] = {}
+    for row in rows("mountain_car_runs"):
+        if row["arm"] in ("A, λ = 0", "A, single-sample") and row["span"] == "late":
+            totals = [float(row[str(n)]) / 10 for n in range(100)]
+            found[row["copies"], row["lambda"], row["alpha_k_d"]] = totals
+    lambdas = list(dict.fromkeys(lam for _, lam, _ in found if lam != "0"))
     lines = []
-    for copies, lam in dict.fromkeys((k[0], k[2]) for k in runs if k[1] == "A, single-sample"):
-        line = [SETS[copies], lam]
-        for size in sizes:
-            one, other = runs[copies, "A, single-sample", lam, size], runs[copies, "plain, α·d", "0", size]
-            line.append(paired(one, other))
+    for copies, x in dict.fromkeys((copies, x) for copies, _, x in found):
+        zero, line = found[copies, "0", x], [SETS[copies], f"{float(x):g}"]
+        for lam in lambdas:
+            pairs = [one - other for one, other in zip(found[copies, lam, x], zero, strict=True)]
+            half = 1.96 * statistics.stdev(pairs) / math.sqrt(len(pairs))
+            line.append(f"{statistics.mean(pairs):+,.0f} ± {half:,.0f}".replace("-", "−"))
         lines.append(line)
-    said = (
-        f"Steps per episode in the last {LATE_EPISODES} episodes, between the arms at their best over all episodes, "
-        "with 95 % bootstrap intervals:\n\n"
-    )
-    between = (
-        "\nThe same, the single-sample arm minus plain learning at equal α·k·d, run by run; ± 1.96 standard errors of "
-        "these differences:\n\n"
-    )
-    return said + bests + between + table(["features", "λ", *(f"α·k·d {float(x):g}" for x in sizes)], lines)
-
-
-def paired(one: Row, other: Row) -> str:
-    """Mean difference of two rows of the table of runs, per episode, and 1.96 of its standard errors."""
-    columns = [column for column in one if column.isdigit() and one[column] and other[column]]
-    differences = [(int(one[n]) - int(other[n])) / LATE_EPISODES for n in columns]
-    error = statistics.stdev(differences) / math.sqrt(len(differences))
-    shown = f"{statistics.mean(differences):+,.0f} ± {1.96 * error:,.0f}"
-    return shown.replace("-", "−")
-
-
-def arms() -> str:
-    """Every arm at its best step size and λ over all runs, and where in the run the steps are spent."""
-    found: dict[tuple[str, str], Row] = {}
-    for row in rows("mountain_car"):
-        if row["projected"] == "yes" or row["estimator"] == "running":
-            continue  # one setting alone: `costly` shows them
-        key = row["copies"], row["arm"]
-        if key not in found or float(row["steps_mean"]) < float(found[key]["steps_mean"]):
-            found[key] = row
-    lines = []
-    for (copies, arm), row in found.items():
-        spans = [f"{number(row[f'{s}_mean'])} ± {number(row[f'{s}_se'], 2)}" for s in ("steps", "early", "late")]
-        x = f"{float(row['alpha_k_d']):.2g}"
-        lines.append([arm, copies, row["lambda"], x, *spans, row["runs"], row["diverged"]])
-    header = ["arm", "copies", "λ", "α·k·d", "all 50 episodes", "first 10", "last 10", "runs", "diverged"]
-    return table(header, lines)
-
-
-def costly() -> str:
-    """The arms of O(d²) a step, at the one setting that they are run at."""
-    found = [r for r in rows("mountain_car") if r["projected"] == "yes" or r["estimator"] == "running"]
-    if not found:
-        return "These results were made with `--no-costly`, without the arms of O(d²) a step (projected, running).\n"
-    lines = []
-    for row in found:
-        spans = [f"{number(row[f'{s}_mean'])} ± {number(row[f'{s}_se'], 2)}" for s in ("steps", "early", "late")]
-        x = f"{float(row['alpha_k_d']):g}"
-        lines.append([row["arm"], row["copies"], row["lambda"], x, *spans, row["runs"], row["diverged"]])
-    header = ["arm", "copies", "λ", "α·k·d", "all 50 episodes", "first 10", "last 10", "runs", "diverged"]
-    said = (
-        "The arms of O(d²) a step are run at one setting, the step size and λ at which the single-sample arm does best "
-        "in the second half of its runs; their own runs are numbers of the first half. Above they are compared with "
-        "their counterparts on the same runs.\n\n"
-    )
-    return said + table(header, lines)
-
-
-def distances() -> str:
-    """How far A is from orthogonal after a run, at the best step size of each arm and λ."""
-    found = {(r["arm"], r["lambda"], r["copies"]): r for r in rows("mountain_car_distances")}
-    lines = []
-    for arm, lam in dict.fromkeys(key[:2] for key in found):
-        both = (found[arm, lam, copies] for copies in SETS)
-        cells = [f"{number(r['distance_mean'])} ± {number(r['distance_se'], 2)}" for r in both]
-        lines.append([arm, lam, *cells])
-    return table(["arm", "λ", *SETS.values()], lines)
+    return table(["features", "α·k·d", *(f"λ = {lam}" for lam in lambdas)], lines)
 
 
 def shares() -> str:
     """Share of the step-size range that does well, and its difference to λ = 0, for every arm and λ."""
-    found = {(r["arm"], r["lambda"], r["copies"]): r for r in rows("mountain_car_summary")}
     lines = []
-    for arm, lam in dict.fromkeys(key[:2] for key in found if "same α" not in key[0]):
-        line = [arm, lam]
-        for copies in SETS:
-            row = found[arm, lam, copies]
-            line.append(interval(row, "share_own", "share_own_low", "share_own_high", percent=True))
-            ends = [f"share_against_zero{end}" for end in ("", "_low", "_high")]
-            line.append(interval(row, *ends, sign=True, percent=True))
-        lines.append(line)
-    words = [word for name in SETS.values() for word in (name, "minus λ = 0")]
-    return table(["arm", "λ", *words], lines)
+    for (arm, lam), both in by_set(rows("mountain_car_summary")).items():
+        if "same α" not in arm:
+            cells = []
+            for copies in SETS:
+                cells.append(interval(both[copies], "share_own", percent=True))
+                cells.append(interval(both[copies], "share_against_zero", sign=True, percent=True))
+            lines.append([arm, lam, *cells])
+    return table(["arm", "λ", *(word for name in SETS.values() for word in (name, "minus λ = 0"))], lines)
 
 
 def diverged() -> str:
@@ -219,32 +248,106 @@ def diverged() -> str:
 
 
 def theory() -> str:
-    """Every statement, what was computed on the first process, and the verdicts on all."""
+    """Every statement, what was computed on the first process, and on how many the verdict is the same."""
     found = rows("theory")
     lines = []
     for row in (r for r in found if r["process"] == "0"):
         key = row["proposition"], row["statement"]
-        verdicts = [r["verdict"] for r in found if (r["proposition"], r["statement"]) == key]
-        count = f"{verdicts.count(row['verdict'])} of {len(verdicts)}"
-        lines.append([row["proposition"], row["statement"], row["verdict"], count, row["computed"]])
-    header = ["proposition", "statement", "verdict", "processes", "computed on the first"]
-    return table(header, lines, words=5)
+        same = [r["verdict"] == row["verdict"] for r in found if (r["proposition"], r["statement"]) == key]
+        lines.append([*key, row["verdict"], f"{sum(same)} of {len(same)}", row["computed"]])
+    return table(["proposition", "statement", "verdict", "processes", "computed on the first"], lines, words=5)
 
 
-TABLES = {
-    "features": features,
-    "regression": regression,
-    "contrasts": contrasts,
-    "arms": arms,
-    "late": late,
-    "costly": costly,
-    "distances": distances,
-    "shares": shares,
-    "diverged": diverged,
-    "theory": theory,
+def included(*names: str) -> str:
+    """Tables as a benchmark has written them."""
+    return "\n".join(f'--8<-- "docs/tables/{name}.md"\n' for name in names)
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "linear-answer": answer,
+    "linear-two-sample": two_sample,
+    "linear-regression": partial(regression, ("0", "0.01"), SHORT),
+    "linear-distances": partial(distances, ("A, λ = 0", "A, two-sample", "A, norm alone")),
+    "linear-theory": verdicts,
 }
+"""By the name of their place in the page."""
+
+FULL: list[tuple[str, str, Callable[[], str]]] = [
+    ("Mountain Car: feature sets", "Correlation over visited states is that of plain learning at its best.", features),
+    (
+        "Mountain Car: contrasts",
+        "Differences are between arms at their best, ratios at equal settings; 95 % bootstrap intervals over runs.",
+        contrasts,
+    ),
+    ("Mountain Car: the two-sample runs", "", partial(contrasts, "two_sample/")),
+    ("Mountain Car: every arm at its best", "Mean ± standard error of steps.", partial(arms, costly=False)),
+    (
+        "Mountain Car: arms of O(d²)",
+        "At the step size and λ at which the single-sample arm does best in the second half of its runs.",
+        partial(arms, costly=True),
+    ),
+    (
+        "Mountain Car: last ten episodes",
+        "Steps of the single-sample arm minus those of λ = 0; mean ± 1.96 standard errors of 100 pairs.",
+        late,
+    ),
+    (
+        "Mountain Car: sensitivity to the step size",
+        "Share of the range 0.1 to 1.5 of α·k·d within 10 % of the arm's own best.",
+        shares,
+    ),
+    ("Mountain Car: distance from orthogonal", "‖AᵀA − I‖_F/√d after the run; 5 runs each.", distances),
+    ("Mountain Car: diverged runs", "", diverged),
+    ("Regression", "Differences with 1.96 standard errors of paired differences.", regression),
+    ("TD(0) on random processes", "Errors over that at the start.", partial(td, "random processes")),
+    ("TD(0) on Boyan's chain", "Errors over that at the start.", partial(td, "Boyan's chain", "boyan/")),
+    ("Propositions", "", theory),
+    (
+        "Speed",
+        "`python -m benchmarks.linear --out docs/tables/linear-cpu.md`, on two cores. A step reads and writes k rows "
+        "of A, so that its time grows with d; it grows faster where A leaves the caches.",
+        partial(included, "linear-cpu"),
+    ),
+]
+"""Heading, words and table of the sections of the full page."""
+
+
+PENALTIES: list[tuple[str, str, Callable[[], str]]] = [
+    (
+        "Time on a CPU",
+        "`python -m benchmarks.penalties`: one forward and one backward pass, the forms alternately in one run.",
+        partial(included, "penalties-cpu"),
+    ),
+    (
+        "Time on a GPU",
+        "A pass is replayed as a CUDA graph. Below d = 2,048 both forms take about as long: the device is not busy.",
+        partial(included, "penalties-cuda"),
+    ),
+    (
+        "Largest errors on a CPU",
+        "`python -m benchmarks.precision`: in value relative to ‖C‖_F², in gradient to the norm of its gradient.",
+        partial(included, "precision-cpu"),
+    ),
+    (
+        "Largest errors on a GPU, with TF32 allowed",
+        "`python -m benchmarks.precision --device cuda --tf32`.",
+        partial(included, "precision-cuda-tf32"),
+    ),
+]
+"""The same of the full page of the penalties."""
+
+
+def draw() -> None:
+    """Draw the figures of the page."""
+    from gramian.linear import figures
+
+    figures.write_regression_figures(RESULTS, FIGURES)
+    figures.write_mountain_car_figures(RESULTS, FIGURES)
+    figures.write_td_figure(RESULTS, FIGURES / "td.png")
+    figures.write_td_figure(RESULTS / "boyan", FIGURES / "td_boyan.png")
+    two_samples = [rows(f"two_sample/mountain_car{end}") for end in ("", "_summary", "_features")]
+    figures.controls_figure(*two_samples, FIGURES / "mountain_car_two_sample.png")
 
 
 if __name__ == "__main__":
-    for name, make in TABLES.items():
-        replace_text(DOCS / "tables" / f"linear-{name}.md", make())
+    draw()

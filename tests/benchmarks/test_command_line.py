@@ -12,13 +12,11 @@ from benchmarks.command_line import Parser, new_file, new_folder, new_picture
 
 PROGRAMS = (
     "dopamine",
-    "environments",
     "equality",
     "kills",
     "linear",
     "penalties",
     "precision",
-    "report",
     "training",
     "update",
 )
@@ -46,8 +44,7 @@ def test_an_option_that_does_not_exist_is_one_line(name, capsys):
 
 
 REFUSED = [
-    ("environments", ["--count", "0"], "argument --count: it is '0'; give a whole number from 1"),
-    ("environments", ["--steps", "many"], "argument --steps: it is 'many'; give a whole number from 1"),
+    ("update", ["--count", "many"], "argument --count: it is 'many'; give a whole number from 1"),
     ("update", ["--runs", "0"], "argument --runs: it is '0'; give a whole number from 1"),
     ("update", ["--arms", "gramm"], "unknown arm 'gramm'; did you mean 'gram'?"),
     ("update", ["--runs", "1", "1000000"], "not enough memory on cpu: "),
@@ -87,16 +84,6 @@ def test_a_place_that_cannot_be_written_is_refused_with_the_option_that_named_it
     assert line.startswith("benchmarks.nothing: argument --place: cannot write ")
     assert words in line
     assert (tmp_path / "file").read_text() == "kept"
-
-
-@pytest.mark.slow
-def test_every_game_stands_beside_the_other_package(capsys):
-    pytest.importorskip("ale_py")
-    pytest.importorskip("minatar")
-    environments = importlib.import_module("benchmarks.environments")
-    asked = ["--games", "pong", "minatar/breakout", "--count", "1", "--steps", "10", "--rounds", "1"]
-    assert environments.main(asked) == 0
-    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()[2:]] == ["pong", "minatar/breakout"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,19 @@ pytestmark = pytest.mark.slow
 playwright = pytest.importorskip("playwright.sync_api")
 pytest.importorskip("zensical")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-SITE_PAGES = ("index", "findings", "minatar", "atari", "engine-check", "claims", "drop-in", "speed", "deviations")
+SITE_PAGES = (
+    "index",
+    "findings",
+    "minatar",
+    "atari",
+    "engine-check",
+    "claims",
+    "drop-in",
+    "speed",
+    "deviations",
+    "linear",
+    "penalties",
+)
 
 
 @pytest.fixture(scope="module")

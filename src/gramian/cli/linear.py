@@ -25,7 +25,7 @@ def td_command(options: TD) -> int:
 
     results = td.compute(options)
     print(td.report(results, curves.write_tables(results)))
-    write_td_figure(options.out)
+    write_td_figure(options.out, options.out / "td.png")
     print(f"\nWritten to {options.out}: td.csv, td_summary.csv and td.png")
     return 0
 

@@ -56,6 +56,22 @@ def plus_minus(mean: float, error: float) -> str:
     return shown if math.isnan(error) else f"{shown} ± {error:.2g}"
 
 
+def number(value: float, *, sign: bool = False, digits: int = 3) -> str:
+    """Significant digits, thousands apart, a true minus; with its sign where it is a difference.
+
+    Examples
+    --------
+    >>> number(-4136.2), number(0.01234, digits=2), number(3.5, sign=True), number(math.nan)
+    ('−4,136', '0.012', '+3.50', '–')
+    """
+    if not math.isfinite(value):
+        return "–"
+    rounded = abs(float(f"{value:.{digits}g}"))  # 0.9999 has as many places as 1
+    places = max(0, digits - 1 - math.floor(math.log10(rounded))) if rounded else 0
+    text = f"{value:,.{min(places, 3)}f}"
+    return (f"+{text}" if sign and value > 0 else text).replace("-", "−")
+
+
 def three_digits(value: float) -> str:
     """Write a number with three significant digits, a large one with all before the point, and none as a dash."""
     if math.isnan(value):

@@ -10,7 +10,8 @@ import numpy as np
 
 from gramian.core.csv_tables import Record, Value, write_csv, write_records
 from gramian.core.statistics import cross_fitted_best, half_bootstrap, halves, mean_and_error, share_within
-from gramian.core.text import bracketed, plus_minus, text_table, three_digits
+from gramian.core.text import bracketed, text_table, three_digits
+from gramian.linear.curves import shown
 from gramian.linear.kernels import Floats
 from gramian.linear.learner import Arm
 from gramian.linear.mountain_car import EARLY, LATE, Case, Copies, MountainCar, Outcome, Results
@@ -273,15 +274,6 @@ def _shown(row: Record, name: str, low: str = "", high: str = "") -> str:
     return bracketed([row[end] for end in (name, low or f"{name}_low", high or f"{name}_high")], three_digits)
 
 
-def _mean(row: Record | None, name: str) -> str:
-    if row is None:
-        return ""
-    mean, error = row[f"{name}_mean"], row[f"{name}_se"]
-    assert isinstance(mean, float)
-    assert isinstance(error, float)
-    return plus_minus(mean, error)
-
-
 MEASURES = {
     "steps": "steps",
     "minus plain, α·d": "against_plain",
@@ -313,7 +305,7 @@ def report(options: MountainCar, tables: Tables) -> str:
                 f"{row['lambda']:g}",
                 f"{row['best_alpha_k_d']:.3g}",
                 *(_shown(row, measure) for measure in measures.values()),
-                _mean(distances.get((row["arm"], row["lambda"])), "distance"),
+                shown(distances[key], "distance") if (key := (row["arm"], row["lambda"])) in distances else "",
                 str(row["diverged"]),
             ]
             for row in found["_summary"]
@@ -322,7 +314,7 @@ def report(options: MountainCar, tables: Tables) -> str:
         costly = [row for row in found[""] if row["projected"] or row["estimator"] == "running"]
         if costly:
             rows = [
-                [str(r["arm"]), f"{r['lambda']:g}", f"{r['alpha_k_d']:g}", _mean(r, "steps"), str(r["diverged"])]
+                [str(r["arm"]), f"{r['lambda']:g}", f"{r['alpha_k_d']:g}", shown(r, "steps"), str(r["diverged"])]
                 for r in costly
             ]
             heading = f"Arms of O(d²) a step, {options.costly_runs} runs, mean ± standard error\n"

@@ -112,7 +112,7 @@ def _at(lam: str, *arms: str) -> list[tuple[str, str, str, Look]]:
     return found
 
 
-def write_regression_figures(folder: Path) -> None:
+def write_regression_figures(folder: Path, into: Path | None = None) -> None:
     """Write ``regression.png``, the paper's pair, and ``regression_controls.png``, the controls at the middle λ."""
     rows = read_rows(folder / "regression.csv")
     lambdas = _lambdas(rows)
@@ -133,11 +133,11 @@ def write_regression_figures(folder: Path) -> None:
             axes.set_xlabel("samples seen")
             axes.set_title("uncorrelated inputs (ρ = 0)" if float(rho) == 0 else f"correlated inputs (ρ = {rho})")
         panels[0].set_ylabel("excess squared error")
-        _save(figure, panels[0], title, folder / f"{name}.png")
+        _save(figure, panels[0], title, (into or folder) / f"{name}.png")
 
 
-def write_td_figure(folder: Path) -> None:
-    """Write ``td.png``: the error over steps at the middle λ, reduced and plain forms beside full ones."""
+def write_td_figure(folder: Path, path: Path) -> None:
+    """The error over steps at the middle λ, reduced and plain forms beside full ones."""
     rows = read_rows(folder / "td.csv")
     lambdas = _lambdas(rows)
     lam = lambdas[len(lambdas) // 2]
@@ -157,7 +157,7 @@ def write_td_figure(folder: Path) -> None:
         axes.set_ylim(top=3)
     panels[0].set_ylabel("error over that at the start")
     what = "Boyan's chain" if rows[0]["process"] == "boyan" else "random processes"
-    _save(figure, None, f"TD(0) on {what}, λ = {lam}", folder / "td.png")
+    _save(figure, None, f"TD(0) on {what}, λ = {lam}", path)
 
 
 # --- Mountain Car
@@ -251,10 +251,11 @@ def sensitivity_figure(summary: Sequence[Row], features: Sequence[Row], path: Pa
     _save(figure, axes, "Mountain Car: sensitivity to the step size", path)
 
 
-def write_mountain_car_figures(folder: Path) -> None:
+def write_mountain_car_figures(folder: Path, into: Path | None = None) -> None:
     """Write ``mountain_car.png``, ``…_controls.png`` and, if there is a range of step sizes, ``…_sensitivity.png``."""
     rows, summary, features = (read_rows(folder / f"mountain_car{name}.csv") for name in ("", "_summary", "_features"))
-    car_figure(rows, features, folder / "mountain_car.png")
-    controls_figure(rows, summary, features, folder / "mountain_car_controls.png")
+    path = (into or folder) / "mountain_car.png"
+    car_figure(rows, features, path)
+    controls_figure(rows, summary, features, path.with_stem("mountain_car_controls"))
     if len({row["alpha_k_d"] for row in rows if row["arm"] == "A, λ = 0"}) > 1:
-        sensitivity_figure(summary, features, folder / "mountain_car_sensitivity.png")
+        sensitivity_figure(summary, features, path.with_stem("mountain_car_sensitivity"))

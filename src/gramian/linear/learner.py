@@ -55,6 +55,13 @@ class Arm:
         The coefficient λ of the term.
     projected
         Whether A is projected onto the orthogonal matrices after each step.
+
+    Examples
+    --------
+    >>> arm = Arm("plain")
+    >>> alpha = arm.alpha(0.01, d=4)
+    >>> alpha, arm.rule(alpha).alpha
+    (0.04, 0.04)
     """
 
     form: str
