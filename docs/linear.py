@@ -5,8 +5,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.command_line import table
@@ -114,19 +113,19 @@ def areas(groups: dict[str, Sequence[Row]], arms: Sequence[str] = ()) -> str:
     return table(["arm", "λ", *header], [[*key, *cells] for key, cells in lines.items()])
 
 
-def regression(lambdas: Sequence[str] = (), arms: Sequence[str] = ()) -> str:
-    """Areas of the regression with both correlations."""
-    found = [row for row in rows("regression_summary") if not lambdas or row["lambda"] in lambdas]
-    return areas({f"ρ = {rho}": [row for row in found if row["rho"] == rho] for rho in ("0.99", "0")}, arms)
+def regression(size: str = "") -> str:
+    """Areas of the regression with both correlations; of few arms where ``short``."""
+    found = [row for row in rows("regression_summary") if not size or row["lambda"] in ("0", "0.01")]
+    groups = {f"ρ = {rho}": [row for row in found if row["rho"] == rho] for rho in ("0.99", "0")}
+    return areas(groups, SHORT if size else ())
 
 
-def td(name: str, folder: str = "", lambdas: Sequence[str] = (), arms: Sequence[str] = ()) -> str:
+def td(name: str = "random processes", folder: str = "") -> str:
     """Areas of TD(0), of errors over that at the start."""
-    found = [row for row in rows(f"{folder}td_summary") if not lambdas or row["lambda"] in lambdas]
-    return areas({name: found}, arms)
+    return areas({name: rows(f"{folder}td_summary")})
 
 
-def distances(arms: Sequence[str] = ()) -> str:
+def distances(*arms: str) -> str:
     """How far A is from orthogonal after a run, at the best step size of each arm and λ."""
     lines = [
         [arm, lam, *(error(both[copies], "distance") for copies in SETS)]
@@ -175,10 +174,10 @@ def features() -> str:
     return table(["features", "d", "k", "mean \\|correlation\\|, all states", "visited states"], lines)
 
 
-def contrasts(folder: str = "", sets: Iterable[str] = SETS) -> str:
+def contrasts(folder: str = "", *sets: str) -> str:
     """Differences of steps per episode between arms, each at its best, and ratios at equal settings."""
     found = {(r["question"], r["first"], r["second"], r["copies"]): r for r in rows(f"{folder}mountain_car_contrasts")}
-    lines = []
+    sets, lines = sets or tuple(SETS), []
     for question, first, second in dict.fromkeys(key[:3] for key in found):
         both = [found.get((question, first, second, copies)) for copies in sets]
         ends = [text for row in both for text in ((difference(row), interval(row, "ratio")) if row else ("–", "–"))]
@@ -191,10 +190,10 @@ def _costly(row: Row) -> bool:
     return row["projected"] == "yes" or row["estimator"] == "running"
 
 
-def arms(*, costly: bool) -> str:
+def arms(costly: str = "") -> str:
     """Arms at their best setting over all runs, or those of O(d²) at their one, and where the steps are spent."""
     found: dict[tuple[str, str], Row] = {}
-    for row in (row for row in rows("mountain_car") if _costly(row) == costly):
+    for row in (row for row in rows("mountain_car") if _costly(row) == bool(costly)):
         best = found.setdefault((row["copies"], row["arm"]), row)
         if float(row["steps_mean"]) < float(best["steps_mean"]):
             found[row["copies"], row["arm"]] = row
@@ -258,83 +257,14 @@ def theory() -> str:
     return table(["proposition", "statement", "verdict", "processes", "computed on the first"], lines, words=5)
 
 
-def included(*names: str) -> str:
-    """Tables as a benchmark has written them."""
-    return "\n".join(f'--8<-- "docs/tables/{name}.md"\n' for name in names)
-
-
-TABLES: dict[str, Callable[[], str]] = {
-    "linear-answer": answer,
-    "linear-two-sample": two_sample,
-    "linear-regression": partial(regression, ("0", "0.01"), SHORT),
-    "linear-distances": partial(distances, ("A, λ = 0", "A, two-sample", "A, norm alone")),
-    "linear-theory": verdicts,
+MAKERS: dict[str, Callable[..., str]] = {
+    f"linear_{made.__name__}": made
+    for made in (
+        *(answer, two_sample, regression, td, distances, verdicts),
+        *(features, contrasts, arms, late, shares, diverged, theory),
+    )
 }
-"""By the name of their place in the page."""
-
-FULL: list[tuple[str, str, Callable[[], str]]] = [
-    ("Mountain Car: feature sets", "Correlation over visited states is that of plain learning at its best.", features),
-    (
-        "Mountain Car: contrasts",
-        "Differences are between arms at their best, ratios at equal settings; 95 % bootstrap intervals over runs.",
-        contrasts,
-    ),
-    ("Mountain Car: the two-sample runs", "", partial(contrasts, "two_sample/")),
-    ("Mountain Car: every arm at its best", "Mean ± standard error of steps.", partial(arms, costly=False)),
-    (
-        "Mountain Car: arms of O(d²)",
-        "At the step size and λ at which the single-sample arm does best in the second half of its runs.",
-        partial(arms, costly=True),
-    ),
-    (
-        "Mountain Car: last ten episodes",
-        "Steps of the single-sample arm minus those of λ = 0; mean ± 1.96 standard errors of 100 pairs.",
-        late,
-    ),
-    (
-        "Mountain Car: sensitivity to the step size",
-        "Share of the range 0.1 to 1.5 of α·k·d within 10 % of the arm's own best.",
-        shares,
-    ),
-    ("Mountain Car: distance from orthogonal", "‖AᵀA − I‖_F/√d after the run; 5 runs each.", distances),
-    ("Mountain Car: diverged runs", "", diverged),
-    ("Regression", "Differences with 1.96 standard errors of paired differences.", regression),
-    ("TD(0) on random processes", "Errors over that at the start.", partial(td, "random processes")),
-    ("TD(0) on Boyan's chain", "Errors over that at the start.", partial(td, "Boyan's chain", "boyan/")),
-    ("Propositions", "", theory),
-    (
-        "Speed",
-        "`python -m benchmarks.linear --out docs/tables/linear-cpu.md`, on two cores. A step reads and writes k rows "
-        "of A, so that its time grows with d; it grows faster where A leaves the caches.",
-        partial(included, "linear-cpu"),
-    ),
-]
-"""Heading, words and table of the sections of the full page."""
-
-
-PENALTIES: list[tuple[str, str, Callable[[], str]]] = [
-    (
-        "Time on a CPU",
-        "`python -m benchmarks.penalties`: one forward and one backward pass, the forms alternately in one run.",
-        partial(included, "penalties-cpu"),
-    ),
-    (
-        "Time on a GPU",
-        "A pass is replayed as a CUDA graph. Below d = 2,048 both forms take about as long: the device is not busy.",
-        partial(included, "penalties-cuda"),
-    ),
-    (
-        "Largest errors on a CPU",
-        "`python -m benchmarks.precision`: in value relative to ‖C‖_F², in gradient to the norm of its gradient.",
-        partial(included, "precision-cpu"),
-    ),
-    (
-        "Largest errors on a GPU, with TF32 allowed",
-        "`python -m benchmarks.precision --device cuda --tf32`.",
-        partial(included, "precision-cuda-tf32"),
-    ),
-]
-"""The same of the full page of the penalties."""
+"""What can stand in a page, see `docs.results`."""
 
 
 def draw() -> None:

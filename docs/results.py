@@ -20,13 +20,14 @@ import numpy as np
 import scipy.stats
 
 from benchmarks.dopamine import first_curve, read_later, read_runs, shown
-from docs import speed
+from docs import linear, speed
 from gramian.core import statistics
 from gramian.core.arms import CONTROL, kind_of, order_arms
 from gramian.core.csv_tables import Row, read_rows
 from gramian.core.errors import UserError
 from gramian.core.files import replace_text
 from gramian.core.statistics import Array, Interval, holm, log_ratios, ratios, student, welch
+from gramian.core.text import number
 from gramian.report import reference
 from gramian.report.analysis import Options, analyse
 from gramian.report.differences import ONLY_SHRINK, interpolated
@@ -172,16 +173,6 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "".join(
         f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in (header, marks, *lines)
     )
-
-
-def number(value: float, *, sign: bool = False, digits: int = 3) -> str:
-    """Significant digits, thousands apart, a true minus; with its sign where it is a difference."""
-    if not math.isfinite(value):
-        return "–"
-    rounded = abs(float(f"{value:.{digits}g}"))  # 0.9999 has as many places as 1
-    places = max(0, digits - 1 - math.floor(math.log10(rounded))) if rounded else 0
-    text = f"{value:,.{min(places, 3)}f}"
-    return (f"+{text}" if sign and value > 0 else text).replace("-", "−")
 
 
 def interval_text(found: Interval, *, sign: bool = False, digits: int = 3) -> str:
@@ -606,7 +597,7 @@ MAKERS: dict[str, Callable[..., str]] = {
         *(scores, against, equal_sizes, features, measures, growths, kappas, chosen, tuned, pilot),
         *(speed.speed_cpu, speed.speed_h200, speed.speed_penalty, speed.speed_start),
     )
-}
+} | linear.MAKERS
 """What can stand in a page: a function of words that gives a table, which ends with a newline, or a number."""
 
 
