@@ -187,7 +187,7 @@ def test_the_summary_counts_pairs_of_the_same_seed(tmp_path):
     finals |= {("ours", seed): level + (1 if seed else -1) for seed, level in levels.items()}
     page = report_on(tmp_path, finals)
     summary = section(page, "summary")
-    assert "it wins 75 % [25, 100] of 4 pairs of the same game and seed." in summary
+    assert "it wins 75 % [25, 100] of 4 pairs of the same game and seed." in summary.replace("\N{NO-BREAK SPACE}", " ")
     assert "P(improvement)" not in summary
     # of the 16 pairs of any seeds 6 + 3 are won
     assert '<td>ours</td><td class="number">0.562 [' in section(page, "overall")

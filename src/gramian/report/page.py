@@ -398,6 +398,7 @@ def _won(comparison: Comparison, baseline: str) -> str:
         sure = interval_text(comparison.improvement)
         return f"there are no pairs of the same seed; a run of it beats one of {baseline} with probability {sure}"
     share = bracketed([100.0 * float(end) for end in comparison.paired_improvement], "{:.0f}".format, " %")
+    share = share.replace(" ", "\N{NO-BREAK SPACE}")
     return f"it wins {share} of {counted(comparison.pairs, 'pair')} of the same game and seed"
 
 
