@@ -102,6 +102,29 @@ def test_it_warns_when_an_active_penalty_stops() -> None:
         train(net)
 
 
+def test_it_warns_when_another_model_trains_instead() -> None:
+    net = network()
+    reg = attach(net[0], 1.0, inject=True)
+    train(net, 5)
+    with pytest.warns(UserWarning, match="it was active before, and its module no longer runs"):
+        train(network())
+    train(net, 1)
+    reg.check()
+
+
+def test_passes_without_gradients_are_named_where_there_was_nothing_else() -> None:
+    net = network()
+    net[0].requires_grad_(False)
+    reg = attach(net[0], 1.0, inject=True)
+    with torch.no_grad():
+        net(batch())
+    with pytest.raises(RuntimeError, match="so far: it ran without gradients"):
+        reg.check()
+    net(batch())
+    with pytest.raises(RuntimeError, match="so far: its features needed no gradient"):
+        reg.check()
+
+
 @pytest.mark.parametrize("kappa", [0.0, 1.0])
 @pytest.mark.parametrize("inject", [True, False])
 def test_an_active_penalty_is_quiet(inject: bool, kappa: float) -> None:

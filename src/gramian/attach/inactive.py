@@ -32,6 +32,7 @@ UNCALLED = (
     "the module never ran. A slice such as net[:-1] is a new container, load() makes a new model and .forward() runs "
     "no hooks: attach to a layer that the training model calls"
 )
+GONE = "it was active before, and its module no longer runs; after load() attach to a layer of the new model"
 
 
 class Watch:
@@ -66,8 +67,11 @@ class Watch:
         if self._was_active and self._idle < OPTIMISER_STEPS:
             return None
         since = f"in {self._idle} optimiser steps" if self._idle else "so far"
-        reasons = [f"{reason} ({count} passes)" for reason, count in self._seen.items()]
-        return f"gramian.attach: the penalty on {self._where} was not active {since}: {'; '.join(reasons) or UNCALLED}"
+        # A module that acts too says little by that; other reasons say more.
+        seen = {reason: count for reason, count in self._seen.items() if reason != NO_GRADIENTS} or self._seen
+        reasons = "; ".join(f"{reason} ({count} passes)" for reason, count in seen.items())
+        never = GONE if self._was_active else UNCALLED
+        return f"gramian.attach: the penalty on {self._where} was not active {since}: {reasons or never}"
 
     def step(self) -> None:
         """One optimiser step of the process."""
