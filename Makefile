@@ -7,7 +7,7 @@ WORKERS ?= auto
 
 STUDY ?= runs/smoke
 
-.PHONY: help demo smoke-study test test-slow check docs format clean
+.PHONY: help demo smoke-study test test-slow check docs dist format clean
 
 help:
 	@echo "make demo        see it work"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-slow   run the rest: other libraries, browsers, clusters, kills, learning, whole commands"
 	@echo "make check       formatting, lint, types, import contract, docs"
 	@echo "make docs        build the documentation into site/"
+	@echo "make dist        build wheel and sdist into dist/, check them and try them in fresh environments"
 	@echo "make format      let ruff rewrite the sources"
 	@echo "make clean       remove what was built"
 
@@ -58,6 +59,13 @@ check: $(VENV)/dev.stamp
 docs: $(VENV)/dev.stamp
 	$(BIN)/python -m zensical build --strict
 	@echo "Open site/index.html"
+
+dist: $(VENV)/dev.stamp
+	$(INSTALL) --editable '.[dist]'
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python -m tests.dist dist
 
 format: $(VENV)/dev.stamp
 	$(BIN)/ruff format

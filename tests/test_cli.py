@@ -36,6 +36,12 @@ def test_version_and_help_need_neither_torch_nor_any_extra():
     assert in_a_process("-c", probe).stdout.splitlines()[-1] == "[]"
 
 
+def test_an_older_python_gets_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "version_info", (3, 10, 14))
+    assert main(["train"]) == 2
+    assert capsys.readouterr().err == "gramian: commands need Python 3.11 or newer, and this is 3.10\n"
+
+
 def test_python_dash_m_gramian_is_the_command():
     assert in_a_process("-m", "gramian", "--version").stdout == f"gramian {__version__}\n"
 

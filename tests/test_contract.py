@@ -62,6 +62,25 @@ def test_penalties_and_drop_in_load_torch_and_numpy_alone():
     assert ours - third_party("import torch, numpy") == {"gramian"}
 
 
+def test_the_base_package_has_nothing_that_python_3_10_lacks():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    (alone,) = (
+        contract["source_modules"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["name"].endswith("need torch and numpy alone")
+    )
+    modules = [
+        ROOT / "src" / module.replace(".", "/") for module in ("gramian.__init__", "gramian.cli.__init__", *alone)
+    ]
+    places = [str(module if module.is_dir() else module.with_suffix(".py")) for module in modules]
+    vermin = Path(sys.executable).parent / "vermin"
+    found = subprocess.run(
+        [vermin, "-t=3.10-", "--eval-annotations", "--no-tips", *places], capture_output=True, text=True
+    )
+    assert project["project"]["requires-python"] == ">=3.10"
+    assert found.returncode == 0, found.stdout
+
+
 def test_the_training_path_loads_nothing_heavy():
     loaded = third_party("import gramian.cli.train, gramian.deep.envs.atari, gramian.deep.envs.minatar")
     assert not loaded & HEAVY

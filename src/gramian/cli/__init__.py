@@ -31,6 +31,9 @@ from gramian import __version__
 from gramian.cli.spelling import spelled
 from gramian.core.errors import UserError, WorkFailed, unknown
 
+OLDEST = (3, 11)
+"""Python of the commands, and of what the extra ``lab`` is for."""
+
 
 @dataclass(frozen=True)
 class Command:
@@ -131,6 +134,10 @@ COMMANDS: dict[str, Command] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    if sys.version_info < OLDEST:  # the rest of the package, which needs torch and numpy alone, is content with 3.10
+        oldest, own = (".".join(map(str, version[:2])) for version in (OLDEST, sys.version_info))
+        print(f"gramian: commands need Python {oldest} or newer, and this is {own}", file=sys.stderr)
+        return 2
     arguments = list(sys.argv[1:] if argv is None else argv)
     if os.environ.get("NO_COLOR"):
         os.environ.setdefault("PYTHON_TYRO_ANSI_CODES", "False")
