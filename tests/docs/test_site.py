@@ -55,7 +55,7 @@ def test_search_works_from_disk(site, browser):
     page.goto((site / "index.html").as_uri())
     page.locator(".md-search__button").click()
     page.keyboard.type("participation ratio", delay=20)
-    page.get_by_text("participation_ratio").first.wait_for(timeout=10_000)
+    page.get_by_text("participation_ratio").first.wait_for()
     page.close()
 
 
