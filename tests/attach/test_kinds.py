@@ -166,7 +166,7 @@ def test_the_text_names_every_penalty() -> None:
     assert "ratio=0.1, penalty='gram'" in repr(attach(network()[0], ratio=0.1, inject=True))
 
 
-def test_terms_that_nobody_reads_cost_nothing() -> None:
+def test_terms_that_are_not_read_cost_nothing() -> None:
     """The Gram matrix of the terms has n² elements: at n = 16,384 a gigabyte."""
     net = network(dtype=torch.float32)
     reg = attach(net[0], kappa=0.1, penalty="decorrelation")

@@ -84,9 +84,14 @@ class TestCopies:
         attach(net[0], kappa=1.0).remove()
         assert not copied(net)[0]._forward_hooks
 
-    def test_a_scaler_does_not_stand_in_the_way(self, copied) -> None:
+    @pytest.mark.parametrize(
+        "options",
+        [{"scale": lambda: 2.0}, {"mask": lambda: None}, {"when": lambda _: True}, {"penalty": lambda x: x.sum()}],
+        ids=lambda options: next(iter(options)),
+    )
+    def test_functions_of_the_caller_do_not_stand_in_the_way(self, copied, options) -> None:
         net = network()
-        attach(net[0], kappa=1.0, inject=True, scale=lambda: 2.0)
+        attach(net[0], kappa=1.0, inject=True, **options)
         assert_same_bits(gradients(twin := copied(net), td_loss(twin(batch()))), by_hand(0.0))
 
 

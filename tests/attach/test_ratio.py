@@ -129,7 +129,7 @@ def test_nothing_collapses(penalty: str) -> None:
     assert float(error.detach()) < 0.5  # of 1.4 for a constant
 
 
-def test_a_grad_scaler_needs_no_word_beside_a_ratio() -> None:
+def test_a_constant_factor_of_the_loss_needs_no_word_beside_a_ratio() -> None:
     net, reg = attached()
     assert_equal([g / 65536 for g in step(net, factor=65536.0)], step(attached()[0]))
     assert float(reg.last.ratio) == pytest.approx(0.1, rel=1e-5)

@@ -183,7 +183,7 @@ class Attachment:
         the device at each forward pass, and so is what a function without arguments returns.
 
         `loss` needs none: what it returns is scaled with the loss it is added to. Nor does a constant factor beside
-        ``ratio``.
+        ``ratio``; a ``GradScaler`` is given there too, because half precision would lose the smaller gradient.
         """
         return self._scale
 
@@ -305,7 +305,7 @@ class Attachment:
         live = dict.fromkeys(
             ("_module", "_features", "_counted", "_pending", "_rescale", "_generator", "_mask", "_when")
         )
-        terms = tuple(Term(term.kind, term.kappa) for term in self._terms)
+        terms = tuple(Term(term.kind.without_function(), term.kappa) for term in self._terms)
         fresh: dict[str, Any] = {**live, "_scale": 1.0, "_values": (), "_reached": set(), "_terms": terms}
         return {name: fresh.get(name, value) for name, value in vars(self).items() if name not in ("_handle", "_watch")}
 

@@ -51,6 +51,14 @@ class Kind(NamedTuple):
         sizes = {"n": features.shape[-2], "d": features.shape[-1]}
         return [sizes[name] if name in sizes else int(name) for name in self.noise or ()]
 
+    def without_function(self) -> "Kind":
+        """For a copy of an attachment, which computes nothing: a function of the caller may not be copied or saved."""
+        return self._replace(function=_removed)
+
+
+def _removed(*_: object) -> Tensor:
+    raise RuntimeError("the penalty was removed, or this is a copy; attach() it again")
+
 
 def find_kind(penalty: object, centered: bool) -> Kind:
     """The penalty of a name or of a function of the features.
