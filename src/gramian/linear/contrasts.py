@@ -252,16 +252,9 @@ def write_tables(results: Results) -> Tables:
         counts: Record = {"runs": len(values), "diverged": int(np.isnan(values).sum())}
         place = {**_arm_columns(options, case), "alpha_k_d": case.x}
         distances.append({**place, "distance_mean": mean, "distance_se": error, **counts})
-    features: list[Record] = [
-        {
-            "copies": f.copies, "d": f.d, "k": f.k, "mean_abs_correlation_uniform": f.uniform,
-            "mean_abs_correlation_visited": f.visited,
-        }
-        for f in results.features
-    ]  # fmt: skip
     cells = [_cell(options, outcome) for outcome in outcomes]
     tables: Tables = {
-        "": cells, "_summary": summary, "_contrasts": contrasts, "_features": features, "_distances": distances,
+        "": cells, "_summary": summary, "_contrasts": contrasts, "_features": results.features, "_distances": distances,
     }  # fmt: skip
     for name, records in tables.items():
         write_records(options.out / f"mountain_car{name}.csv", records)

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from gramian.core.csv_tables import Record
 from gramian.core.errors import UserError, require, require_least, unknown
 from gramian.core.statistics import halves
 from gramian.linear.car import ACTIONS, DIVERGED, HIGH, LOW, START_HIGH, START_LOW, VECTORS, q_learning_run
@@ -297,25 +298,12 @@ def _run(
     return outcomes
 
 
-@dataclass(frozen=True)
-class FeatureSet:
-    """Size and correlation of the features with so many copies."""
-
-    copies: Copies
-    d: int
-    k: int
-    uniform: float
-    """Mean |correlation| over a grid of all states, all actions equally often."""
-    visited: float
-    """Mean |correlation| over the (s, a) that plain learning visits in its first run."""
-
-
 GRID, VISITED = 60, 20_000
 """States per dimension of the uniform grid, and the most visits that are looked at, evenly over the run."""
 
 
-def feature_set(options: MountainCar, copies: Copies, x: float) -> FeatureSet:
-    """Measure the feature set; ``x`` is the step size of the plain learner whose visits count."""
+def feature_set(options: MountainCar, copies: Copies, x: float) -> Record:
+    """Size of a feature set, and its mean |correlation| over all states and those that plain learning visits at x."""
     coding = options.coding(copies)
     axes = [np.linspace(low, high, GRID) for low, high in zip(LOW, HIGH, strict=True)]
     states = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -325,9 +313,10 @@ def feature_set(options: MountainCar, copies: Copies, x: float) -> FeatureSet:
     trace = trace[~np.isnan(trace[:, 0])]
     trace = trace[:: -(-len(trace) // VISITED)]
     visited = coding.matrix(trace[:, :2], trace[:, 2].astype(np.int64))
-    return FeatureSet(
-        copies, coding.d, coding.k, mean_absolute_correlation(uniform), mean_absolute_correlation(visited)
-    )
+    found: Record = {"copies": copies, "d": coding.d, "k": coding.k}
+    for name, phi in (("uniform", uniform), ("visited", visited)):
+        found[f"mean_abs_correlation_{name}"] = mean_absolute_correlation(phi)
+    return found
 
 
 @dataclass(frozen=True)
@@ -337,7 +326,7 @@ class Results:
     options: MountainCar
     swept: list[Outcome]
     costly: list[Outcome]
-    features: list[FeatureSet]
+    features: list[Record]
     distances: dict[Case, Floats]
     """‖AᵀA − I‖_F/√d after the run, of each unprojected arm at its best step size [run]."""
 
