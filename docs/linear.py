@@ -5,7 +5,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.command_line import table
@@ -61,6 +61,11 @@ def contrast(question: str, copies: str, folder: str = "") -> Row:
     return next(row for row in found if (row["question"], row["copies"]) == (question, copies))
 
 
+def one_copy(question: str) -> str:
+    """Steps of a contrast with one copied feature."""
+    return difference(contrast(question, "one", "one_copy/"))
+
+
 def by_set(found: Sequence[Row]) -> dict[tuple[str, str], dict[str, Row]]:
     """Rows by arm and λ, then by feature set."""
     grouped: dict[tuple[str, str], dict[str, Row]] = {}
@@ -98,7 +103,7 @@ SHORT = ("plain, α", "plain, α·d", "A, λ = 0", "A, single-sample (the paper)
 """Arms of the short tables of areas."""
 
 
-def areas(groups: dict[str, Sequence[Row]], arms: Sequence[str] = ()) -> str:
+def areas(groups: Mapping[str, Sequence[Row]], arms: Sequence[str] = ()) -> str:
     """Area under the curve × 10³ in each group, and its difference to λ = 0 of its form with 1.96 standard errors."""
     lines: dict[tuple[str, str], list[str]] = {}
     for found in groups.values():
@@ -167,7 +172,7 @@ def features() -> str:
     """Size and correlation of the feature sets."""
     names = {**SETS, "one": "one feature copied"}
     columns = ("d", "k", "mean_abs_correlation_uniform", "mean_abs_correlation_visited")
-    found = rows("mountain_car_features")
+    found = [row for folder in ("", "one_copy/") for row in rows(f"{folder}mountain_car_features")]
     lines = [
         [names[row["copies"]], *(row[c] if c in "dk" else f"{float(row[c]):.4f}" for c in columns)] for row in found
     ]
@@ -260,7 +265,7 @@ def theory() -> str:
 MAKERS: dict[str, Callable[..., str]] = {
     f"linear_{made.__name__}": made
     for made in (
-        *(answer, two_sample, regression, td, distances, verdicts),
+        *(answer, one_copy, two_sample, regression, td, distances, verdicts),
         *(features, contrasts, arms, late, shares, diverged, theory),
     )
 }
@@ -275,8 +280,12 @@ def draw() -> None:
     figures.write_mountain_car_figures(RESULTS, FIGURES)
     figures.write_td_figure(RESULTS, FIGURES / "td.png")
     figures.write_td_figure(RESULTS / "boyan", FIGURES / "td_boyan.png")
-    two_samples = [rows(f"two_sample/mountain_car{end}") for end in ("", "_summary", "_features")]
-    figures.controls_figure(*two_samples, FIGURES / "mountain_car_two_sample.png")
+    cells, best, sets = (rows(f"two_sample/mountain_car{end}") for end in ("", "_summary", "_features"))
+    figures.controls_figure(cells, best, sets, FIGURES / "mountain_car_two_sample.png")
+    both = ("one_copy/mountain_car", "mountain_car")
+    cells, sets = ([row for name in both for row in rows(f"{name}{end}")] for end in ("", "_features"))
+    chosen = [row for row in sets if row["copies"] in ("one", "1")]
+    figures.car_figure(cells, chosen, FIGURES / "mountain_car_one_copy.png")
 
 
 if __name__ == "__main__":
