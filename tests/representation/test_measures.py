@@ -15,74 +15,47 @@ from gramian.representation.measures import MEASURES, FeatureStatistics
 PHI = torch.tensor([[0.0, 2.0, 1.0, 3.0], [0.0, 2.0, 0.0, 1.0], [0.0, 2.0, 2.0, 5.0]])
 
 
-def test_sparsity_counts_entries_at_or_below_the_threshold():
-    # zeros: 3 of the dead feature and 1 of the third; ≤ 1 adds the 1 of row 0 and the 1 of row 1
-    assert measures.sparsity(PHI, [0, 1, 4, 5]).tolist() == pytest.approx([4 / 12, 6 / 12, 11 / 12, 1])
+INDEPENDENT = torch.tensor([[1.0, 10.0], [-1.0, 10.0], [1.0, -10.0], [-1.0, -10.0]])
+HALF = torch.tensor([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])  # covariance 1/3 of variances 2/3 and 2/3
+DIAGONAL = torch.tensor([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]) + 5.0  # C = diag(2, ½) wherever it lies
+SHARES = torch.diag(torch.tensor([60.0, 30.0, 9.5, 0.5]))  # σ hold 60, 90, 99.5 and 100 percent
+FEW = torch.zeros(100, 3)
+FEW[0, 0], FEW[1, 1], FEW[2, 2] = 1.0, 0.05, 0.001  # σ; over the root of 100 states 0.1, 0.005, 0.0001
 
 
-def test_active_features_are_counted_by_state_and_by_feature():
-    assert measures.active_per_state(PHI).tolist() == [0, 0, 1, 2, 0]
-    assert measures.active_per_feature(PHI).tolist() == [0, 3, 2, 3]
-
-
-def test_feature_norm_is_the_mean_norm():
-    assert measures.feature_norm(PHI) == pytest.approx((math.sqrt(14) + math.sqrt(5) + math.sqrt(33)) / 3)
-
-
-def test_cross_term_is_the_mean_squared_product_of_two_states():
-    # φ0·φ1 = 4 + 3 = 7, φ0·φ2 = 4 + 2 + 15 = 21, φ1·φ2 = 4 + 5 = 9
-    assert measures.cross_term(PHI) == pytest.approx((7**2 + 21**2 + 9**2) / 3)
-    assert math.isnan(measures.cross_term(PHI[:1]))
-
-
-def test_std_sum_adds_the_features_population_standard_deviations():
-    # the third is 1, 0, 2 (variance 2/3), the fourth twice that
-    assert measures.std_sum(PHI) == pytest.approx(3 * math.sqrt(2 / 3))
-
-
-def test_mean_abs_correlation_ignores_scale_and_features_that_do_not_vary():
-    assert measures.mean_abs_correlation(PHI) == pytest.approx(1)
-    independent = torch.tensor([[1.0, 10.0], [-1.0, 10.0], [1.0, -10.0], [-1.0, -10.0]])
-    assert measures.mean_abs_correlation(independent) == pytest.approx(0)
-    # covariance 1/3 of variances 2/3 and 2/3: ½
-    half = torch.tensor([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
-    assert measures.mean_abs_correlation(half) == pytest.approx(0.5)
-    assert measures.mean_abs_correlation(half * torch.tensor([1.0, -1000.0])) == pytest.approx(0.5)
-
-
-def test_spectrum_condition_number_and_participation_ratio_of_a_diagonal_covariance():
-    x = torch.tensor([[2.0, 0.0], [-2.0, 0.0], [0.0, 1.0], [0.0, -1.0]]) + 5.0  # C = diag(2, ½) wherever it lies
-    assert measures.spectrum(x).tolist() == pytest.approx([2, 0.5])
-    assert measures.condition_number(x) == pytest.approx(4)
-    assert measures.participation_ratio(x) == pytest.approx(2.5**2 / 4.25)
-
-
-def test_effective_rank_is_the_exponential_of_the_entropy_of_the_singular_values():
-    x = torch.diag(torch.tensor([2.0, 1.0, 1.0]))
-    assert measures.effective_rank(x) == pytest.approx(math.exp(0.5 * math.log(2) + 0.5 * math.log(4)))
-
-
-def test_srank_is_the_fewest_singular_values_that_hold_all_but_delta():
-    x = torch.diag(torch.tensor([60.0, 30.0, 9.5, 0.5]))  # 60, 90, 99.5 and 100 percent
-    assert [measures.srank(x, delta) for delta in (0.5, 0.1, 0.01, 0.001)] == [1, 2, 3, 4]
-
-
-def test_feature_rank_counts_singular_values_with_and_without_the_root_of_the_number_of_states():
-    x = torch.zeros(100, 3)
-    x[0, 0], x[1, 1], x[2, 2] = 1.0, 0.05, 0.001  # σ; divided by 10: 0.1, 0.005, 0.0001
-    assert measures.feature_rank(x) == 1
-    assert measures.feature_rank(x, scaled=False) == 2
-
-
-def test_dormancy_compares_a_feature_with_the_mean_of_its_layer():
-    # mean activities 0, 2, 1, 3; their mean 1.5: scores 0, 4/3, 2/3, 2
-    assert [measures.dormant_share(PHI, tau) for tau in (0, 0.025, 0.7, 1.5, 2)] == [0.25, 0.25, 0.5, 0.75, 1]
-
-
-def test_dead_constant_and_duplicated_features_are_told_apart():
-    assert measures.dead_share(PHI) == 0.25
-    assert measures.constant_share(PHI) == 0.5
-    assert measures.duplicated_share(PHI) == 0.25
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # zeros: 3 of the dead feature and 1 of the third; ≤ 1 adds the 1 of row 0 and the 1 of row 1
+        (measures.sparsity(PHI, [0, 1, 4, 5]).tolist(), [4 / 12, 6 / 12, 11 / 12, 1]),
+        (measures.active_per_state(PHI).tolist(), [0, 0, 1, 2, 0]),
+        (measures.active_per_feature(PHI).tolist(), [0, 3, 2, 3]),
+        (measures.feature_norm(PHI), (math.sqrt(14) + math.sqrt(5) + math.sqrt(33)) / 3),
+        # φ0·φ1 = 4 + 3 = 7, φ0·φ2 = 4 + 2 + 15 = 21, φ1·φ2 = 4 + 5 = 9
+        (measures.cross_term(PHI), (7**2 + 21**2 + 9**2) / 3),
+        (measures.cross_term(PHI[:1]), math.nan),
+        # the third is 1, 0, 2 (variance 2/3), the fourth twice that
+        (measures.std_sum(PHI), 3 * math.sqrt(2 / 3)),
+        (measures.mean_abs_correlation(PHI), 1),
+        (measures.mean_abs_correlation(INDEPENDENT), 0),
+        (measures.mean_abs_correlation(HALF), 0.5),
+        (measures.mean_abs_correlation(HALF * torch.tensor([1.0, -1000.0])), 0.5),
+        (measures.spectrum(DIAGONAL).tolist(), [2, 0.5]),
+        (measures.condition_number(DIAGONAL), 4),
+        (measures.participation_ratio(DIAGONAL), 2.5**2 / 4.25),
+        (
+            measures.effective_rank(torch.diag(torch.tensor([2.0, 1.0, 1.0]))),
+            math.exp(0.5 * math.log(2) + 0.5 * math.log(4)),
+        ),
+        ([measures.srank(SHARES, delta) for delta in (0.5, 0.1, 0.01, 0.001)], [1, 2, 3, 4]),
+        ([measures.feature_rank(FEW), measures.feature_rank(FEW, scaled=False)], [1, 2]),
+        # mean activities 0, 2, 1, 3; their mean 1.5: scores 0, 4/3, 2/3, 2
+        ([measures.dormant_share(PHI, tau) for tau in (0, 0.025, 0.7, 1.5, 2)], [0.25, 0.25, 0.5, 0.75, 1]),
+        ([measures.dead_share(PHI), measures.constant_share(PHI), measures.duplicated_share(PHI)], [0.25, 0.5, 0.25]),
+    ],
+)
+def test_by_hand(found, expected):
+    assert found == pytest.approx(expected, nan_ok=True, abs=1e-12)
 
 
 def test_dr3_dot_is_the_mean_product_of_a_state_with_its_successor():
