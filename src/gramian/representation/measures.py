@@ -172,7 +172,7 @@ class FeatureStatistics:
 
     def covariance(self) -> Tensor:
         """See `covariance`."""
-        constant = self.constant()  # rounding may give these a variance
+        constant = self._constant()  # rounding may give these a variance
         return (self._scatter / self.states).masked_fill(constant | constant[:, None], 0.0)
 
     def correlation(self) -> Tensor:
@@ -192,40 +192,16 @@ class FeatureStatistics:
     def singular_values(self) -> Tensor:
         """See `singular_values`; as roots of eigenvalues, those below 10⁻⁷·σ₁ are lost in rounding."""
         if "singular" not in self._known:
-            self._known["singular"] = _eigenvalues(self.states * self.second_moments()).sqrt()
+            self._known["singular"] = _eigenvalues(self.states * self._second_moments()).sqrt()
         return self._known["singular"]
 
-    def second_moments(self) -> Tensor:
-        """ΦᵀΦ/N, ``[d, d]``.
-
-        Examples
-        --------
-        >>> FeatureStatistics.of(torch.tensor([[1.0, 2.0], [3.0, 0.0]])).second_moments().tolist()
-        [[5.0, 1.0], [1.0, 2.0]]
-        """
+    def _second_moments(self) -> Tensor:
+        """ΦᵀΦ/N, ``[d, d]``."""
         return self._scatter / self.states + torch.outer(self._mean, self._mean)
 
-    def activity(self) -> Tensor:
-        """mean_n abs(φ_ni), ``[d]``.
-
-        Examples
-        --------
-        >>> FeatureStatistics.of(torch.tensor([[1.0, -2.0], [3.0, 0.0]])).activity().tolist()
-        [2.0, 1.0]
-        """
-        return self._absolute / self.states
-
-    def constant(self, value: float | None = None) -> Tensor:
-        """Which features had one value in every state, or this very value: bool ``[d]``.
-
-        Examples
-        --------
-        >>> statistics = FeatureStatistics.of(torch.tensor([[1.0, 0.0, 2.0], [1.0, 0.0, 3.0]]))
-        >>> statistics.constant().tolist(), statistics.constant(0).tolist()
-        ([True, True, False], [False, True, False])
-        """
-        constant = self._least == self._most
-        return constant if value is None else constant & (self._least == value)
+    def _constant(self) -> Tensor:
+        """Which features had one value in every state: bool ``[d]``."""
+        return self._least == self._most
 
     def summary(self, names: Iterable[str] | None = None) -> dict[str, float]:
         """Measures that are one number, by name: those named, or all of `MEASURES`.
@@ -291,7 +267,7 @@ def cross_term(features: Source) -> float:
     states = statistics.states
     if states < 2:
         return float("nan")
-    pairs = statistics.second_moments().square().sum() * states - statistics._fourth_powers / states
+    pairs = statistics._second_moments().square().sum() * states - statistics._fourth_powers / states
     return float(pairs.clamp_min(0) / (states - 1))
 
 
@@ -402,18 +378,19 @@ def dormant_share(features: Source, tau: float = 0.0) -> float:
     >>> dormant_share(x), dormant_share(x, 0.1)
     (0.25, 0.5)
     """
-    activity = _of(features).activity()
+    statistics = _of(features)
+    activity = statistics._absolute / statistics.states
     return float((activity <= tau * activity.mean()).double().mean())
 
 
 def dead_share(features: Source) -> float:
     """Share of features that are zero in every state."""
-    return float(_of(features).constant(0.0).double().mean())
+    return float((_of(features)._absolute == 0).double().mean())
 
 
 def constant_share(features: Source) -> float:
     """Share of features with the same value in every state; the dead ones are among them."""
-    return float(_of(features).constant().double().mean())
+    return float(_of(features)._constant().double().mean())
 
 
 def duplicated_share(features: Source) -> float:
