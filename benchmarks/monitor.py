@@ -95,25 +95,23 @@ class Frames(gymnasium.Env[NDArray[np.uint8], np.int64]):
         return self.frame, 1.0, False, False, {}
 
 
-def cost(host: Host, blocks: int, passes: int) -> tuple[float, float, float]:
+def cost(plain: Host, watched: Host, blocks: int, passes: int) -> tuple[float, float, float]:
     """CPU seconds of a block without and with a monitor, and the median over pairs of the relative difference."""
-    steps = passes * host.acts // (host.acts + 1)
-    seconds: dict[bool, list[float]] = {False: [], True: []}
-    for number in range(2 * blocks + 2):
-        watched = number % 2 == 1
-        watch = gramian.monitor(host.body, every=steps) if watched else None
+    steps = passes * plain.acts // (plain.acts + 1)
+    watch = gramian.monitor(watched.body, every=steps)
+    pairs = []
+    for _ in range(blocks + 1):
         begun = time.process_time()
         for _ in range(steps):
-            host.step()
-            if watch:
-                watch.latest()
-        elapsed = time.process_time() - begun
-        if watch:
-            watch.remove()
-        if number > 1:  # the first pair warms up
-            seconds[watched].append(elapsed)
-    shares = [on / off - 1 for off, on in zip(seconds[False], seconds[True], strict=True)]
-    return statistics.median(seconds[False]), statistics.median(seconds[True]), statistics.median(shares)
+            plain.step()
+        middle = time.process_time()
+        for _ in range(steps):
+            watched.step()
+            watch.latest()
+        pairs.append((middle - begun, time.process_time() - middle))
+    off, on = zip(*pairs[1:], strict=True)  # the first pair warms up
+    shares = [with_it / without - 1 for without, with_it in pairs[1:]]
+    return statistics.median(off), statistics.median(on), statistics.median(shares)
 
 
 def import_seconds(statement: str, repeats: int = 5) -> float:
@@ -135,8 +133,8 @@ def measured(arguments: Sequence[str] | None) -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     rows: list[tuple[str, ...]] = []
-    for name, host in hosts().items():
-        off, on, share = cost(host, options.blocks, options.passes)
+    for (name, plain), watched in zip(hosts().items(), hosts().values(), strict=True):
+        off, on, share = cost(plain, watched, options.blocks, options.passes)
         rows.append((f"{name}: seconds for {options.passes:,} passes", f"{off:.3f}", f"{on:.3f}", f"{share:.2%}"))
     alone, both = (import_seconds(statement) for statement in IMPORTS)
     rows.append(

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 
 import pytest
 import torch
@@ -33,7 +34,21 @@ def test_the_measures_are_those_of_the_newest_states_that_were_kept(monkeypatch)
     assert all(type(value) is float for value in watch.latest().values())
 
 
+def test_measurements_take_a_small_share_of_the_time(monkeypatch):
+    clock = iter([0.0, 2.0, 100.0, 202.0, 203.0])  # the first takes 2 s; the second would come too early
+    monkeypatch.setattr("gramian.representation.monitoring.time.perf_counter", lambda: next(clock))
+    model = network()
+    watch = gramian.monitor(model[1], every=1)
+    found = []
+    for batch in batches(3):
+        model(batch)
+        found.append(watch.latest())
+        watch._rows.add_(1)  # another measurement would give something else
+    assert found[0] == found[1] != found[2]
+
+
 def test_it_measures_once_in_so_many_passes(monkeypatch):
+    monkeypatch.setattr("gramian.representation.monitoring.MOST_TIME", math.inf)
     model = network()
     watch = gramian.monitor(model[1], every=50, measures=["feature_norm"])
     measured = []

@@ -19,7 +19,8 @@ def test_it_runs_and_the_penalty_shrinks_the_features(monkeypatch):
     for number, cell in enumerate(CELLS):
         exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
     plain, gram = (measured for _, measured in names["arms"].values())
-    assert len(plain) == len(gram) >= 2
+    assert plain
+    assert gram
     assert gram[-1][1]["feature_norm"] < plain[-1][1]["feature_norm"]
     assert len(names["figure"].axes) == 5
 

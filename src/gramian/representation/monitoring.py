@@ -1,6 +1,7 @@
 """Live measures: what the features of a layer look like while anybody's code trains it."""
 
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +23,8 @@ SAMPLES = 1024
 """States that a measurement is made of, unless told otherwise."""
 SHARE = 1 / 16
 """Of the forward passes, those whose features are kept: a copy costs more than a glance."""
+MOST_TIME = 0.01
+"""Largest share of the time that measurements take, after the first one."""
 GOLDEN = 0.6180339887498949
 """Its multiples, modulo 1, are spread evenly: the passes that are kept follow no period of the host's."""
 
@@ -37,8 +40,8 @@ def monitor(
     """Watch the features that pass through a layer while it is trained.
 
     One in sixteen forward passes, in training and in evaluation mode, leaves its features in a rolling sample. The
-    measures are computed where they are read, by `Monitor.latest`, and at most once in ``every`` passes. The host's
-    random state and gradients stay as they are.
+    measures are computed where they are read, by `Monitor.latest`, at most once in ``every`` passes, and less often
+    where that would take more than 1 % of the time. The host's random state and gradients stay as they are.
 
     Parameters
     ----------
@@ -97,6 +100,7 @@ class Monitor:
         self._layer: nn.Module | None = layer
         self._rows: Tensor | None = None  # [samples, d]; the newest row stands before _next
         self._next = self._filled = self._measured_at = 0
+        self._not_before = 0.0
         self._latest: dict[str, float] = {}
         if on == "input":
             self._handle = layer.register_forward_pre_hook(self._on_input)
@@ -108,13 +112,17 @@ class Monitor:
     def latest(self) -> dict[str, float]:
         """The newest measures by name; empty before ``every`` forward passes.
 
-        It measures anew where ``every`` passes have gone by since the last time.
+        It measures anew where ``every`` passes have gone by since the last time, and `MOST_TIME` allows it.
         """
-        if self._rows is not None and self.passes - self._measured_at >= self.every:
+        begun = time.perf_counter()
+        due = self.passes - self._measured_at >= self.every and begun >= self._not_before
+        if due and self._rows is not None:
             statistics = FeatureStatistics(self._rows.shape[1], thresholds=(), device=self._rows.device)
             statistics.update(self._rows[: self._filled])
             self._latest = {name: float(value) for name, value in statistics.summary(self.measures).items()}
             self._measured_at = self.passes
+            ended = time.perf_counter()
+            self._not_before = ended + (ended - begun) / MOST_TIME
         return dict(self._latest)
 
     def sb3_callback(self, prefix: str = "features/") -> "BaseCallback":
