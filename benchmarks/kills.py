@@ -60,8 +60,8 @@ def reproducible(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(found)}
 
 
-def attempt(case: str, kills: int, folder: Path, moments: random.Random) -> Outcome:
-    """Train a case undisturbed and killed, below ``folder``, and compare.
+def attempt(case: str, kills: int, folder: Path, moments: random.Random, *options: str) -> Outcome:
+    """Train a case undisturbed and killed, below ``folder``, and compare; ``options`` go before its own.
 
     Raises
     ------
@@ -69,10 +69,11 @@ def attempt(case: str, kills: int, folder: Path, moments: random.Random) -> Outc
         If a process ends by itself with an error.
     """
     train, whole_run, killed = [sys.executable, "-m", "gramian", "train"], folder / "whole", folder / "killed"
+    begin = [*train, *CASES[case], *COMMON, *options, "--out"]
     started = time.monotonic()
-    subprocess.run([*train, *CASES[case], *COMMON, "--out", str(whole_run)], check=True, capture_output=True)
+    subprocess.run([*begin, str(whole_run)], check=True, capture_output=True)
     whole_s = time.monotonic() - started
-    command = [*train, *CASES[case], *COMMON, "--out", str(killed)]
+    command = [*begin, str(killed)]
     hits = 0
     while True:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
