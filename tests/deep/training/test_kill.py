@@ -11,6 +11,11 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("case", CASES)
 def test_kills_at_random_moments_leave_no_trace(case, tmp_path):
-    outcome = attempt(case, 3, tmp_path, random.Random(0), "--frames", "2_500")
-    assert outcome.kills > 0
-    assert (outcome.files, outcome.differing_bytes) == (11, 0)
+    moments, kills = random.Random(0), 0
+    for number in range(3):  # where the first run compiles kernels, no kill may hit the shorter second one
+        outcome = attempt(case, 3, tmp_path / str(number), moments, "--frames", "2_500")
+        assert (outcome.files, outcome.differing_bytes) == (11, 0)
+        kills += outcome.kills
+        if kills:
+            break
+    assert kills
