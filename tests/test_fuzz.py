@@ -34,6 +34,10 @@ kind = "dqn"
 kind = "gram"
 kappa = 0.1
 label = "gram (a)"
+[[arms]]
+kind = "dqn"
+learning_rates = [1e-3, 1e-2]
+settings = { layer_norm = true }
 [settings]
 gamma = 0.9
 """
@@ -48,6 +52,7 @@ BEGINNINGS = {
     "claims": "--out NEW",
     "train": "--game cartpole --preset tiny --out NEW",
     "evaluate": "RUN --episodes 1",
+    "completion": "bash",
     "bench": "minatar/breakout --seconds 0.05 --runs 1",
     "runs": "RUNS",
     "analyze": "RUN --states 20 --out NEW",
@@ -75,6 +80,7 @@ VALUES = (
     *("", " ", "-", "--", "-1", "0", "1", "2", "nan", "inf", "-inf", "1e400", "1e-400", "0x10", "1_000", "9" * 30),
     *("None", "True", "[]", "{}", "x" * 300, "é∞", "a\0b", "\udcff", "../..", "/dev/null", "/proc/self/mem", "no/such"),
     *("RUN", "RUNS", "STUDY", "EXPORT", "TOML", "CSV", "LOOP", "NEW", "BINARY", "cartpole", "gram", "gram:nan", "auto"),
+    *("gym:Acrobot-v1", "gym:Nope-v0", "gym:", "gym:no.module:X"),
 )
 SPLINTERS = (
     *(b"", b"\0", b"\xff\xfe", b"\n", b",", b"[", b"]", b'"', b"=", b"nan", b"-1", b"1e400", b"9" * 40, b"null", b"{}"),
