@@ -66,8 +66,9 @@ def test_the_curves_are_those_of_the_log(name, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("without_account")
 def test_the_offline_file_of_wandb_has_the_numbers_of_the_log(tmp_path):
-    pytest.importorskip("wandb")
+    wandb = pytest.importorskip("wandb")
     out = train(small(frames=400, seeds=[0], arms=[Arm("dqn")]), tmp_path / "run", log=("wandb",))
+    wandb.teardown()  # its own process writes the file, and ends with ours
     (path,) = out.glob("*/wandb/offline-run-*/*.wandb")
     saved = path.read_bytes()
     assert all(repr(value)[:12].encode() in saved for _, value in logged(out))
