@@ -123,6 +123,9 @@ def test_a_folder_without_study_and_a_damaged_plan_are_named(tmp_path):
     (tmp_path / PLAN).write_text(json.dumps({"format": 99}))
     with pytest.raises(UserError, match="has format 99, not 1"):
         read_plan(tmp_path)
+    (tmp_path / PLAN).write_text(json.dumps({"format": 1}))
+    with pytest.raises(UserError, match=r"plan.json' is not the plan of a study: KeyError\('settings'\)"):
+        read_plan(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../../../x", "/x", "..", "", "a\0b", 3])
