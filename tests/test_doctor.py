@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gramian import doctor
+from gramian import cli, doctor
 from gramian.cli import main
 from gramian.core import host_memory
 from gramian.deep.envs.minatar import MinAtarGames
@@ -70,19 +70,23 @@ def test_a_long_finding_is_cut_to_80_columns_and_its_remedy_is_whole():
 
 def test_it_takes_no_options(capsys):
     assert main(["doctor", "--fast"]) == 2
-    assert capsys.readouterr().err == "gramian: 'doctor' takes no options; leave --fast away\n"
+    assert capsys.readouterr().err == "gramian: 'doctor' takes no options; omit --fast\n"
 
 
 def test_the_extras_are_those_of_the_package():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     distributions = {"PIL": "pillow", "ale_py": "ale-py", "imageio_ffmpeg": "imageio-ffmpeg", "tomli_w": "tomli-w"}
     distributions |= {"stable_baselines3": "stable-baselines3"}
+    extras = project["optional-dependencies"]
     for extra, modules in EXTRAS.items():
-        wanted = {entry.partition(">")[0] for entry in project["optional-dependencies"][extra]} - {"gramian[lab]"}
+        wanted = {entry.partition(">")[0] for entry in extras[extra]} - {"gramian[lab]", "torch"}
         assert {distributions.get(module, module) for module in modules} == wanted
-    assert ">=" + ".".join(map(str, doctor.OLDEST_PYTHON)) == project["requires-python"]
     assert f"Programming Language :: Python :: 3.{doctor.NEWEST_PYTHON[1]}" in project["classifiers"]
-    assert f"torch>={doctor.OLDEST_TORCH[0]}.{doctor.OLDEST_TORCH[1]}" in project["dependencies"]
+    assert f"torch>={doctor.OLDEST_TORCH[0]}.{doctor.OLDEST_TORCH[1]}" in extras["lab"]
+
+
+def test_the_commands_and_the_doctor_ask_for_the_same_python():
+    assert doctor.OLDEST_PYTHON == cli.OLDEST
 
 
 @pytest.mark.parametrize(("version", "state"), [((3, 10), "wrong"), ((3, 12), "ok"), ((3, 14), "note")])

@@ -166,7 +166,7 @@ def test_no_verdict_from_an_empty_table(claim, results):
 
 def test_a_table_without_a_column_or_with_words_for_numbers_is_refused(results):
     results.edit(CONTRASTS, {"copies": "1", "question": "beyond the norm penalty"}, low="a lot")
-    with pytest.raises(UserError, match=r"'a lot' in column low of the table .* is no number"):
+    with pytest.raises(UserError, match=r"'a lot' in column low of the table .* is not a number"):
         verdict("mountain-car-gain", results)
     results.put(CONTRASTS, [{k: v for k, v in row.fields.items() if k != "low"} for row in results.rows(CONTRASTS)])
     with pytest.raises(UserError, match="has no column low; it has copies, question"):

@@ -249,7 +249,7 @@ def test_episodes_whose_return_is_no_number_are_left_out_and_counted():
     one = study({("pong", "dqn", 0): [1.0, float("nan"), 3.0]})
     analysis = analyse(one, FAST)
     assert analysis.final["dqn"].item() == 2.0
-    assert "1 episode with a return that is no number: left out." in analysis.cautions
+    assert "1 episode with a return that is not a number: left out." in analysis.cautions
 
 
 def test_a_game_with_one_seed_takes_the_interval_from_its_aggregates_and_the_caution_says_so():

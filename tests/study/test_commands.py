@@ -134,10 +134,10 @@ def test_a_failed_cell_is_named_with_its_reason_and_the_exit_code_is_1(tmp_path,
         (["--stall-min", "-1"], "--stall-min is -1.0; it must be 0 or more"),
         (["--within-min", "-1"], "--within-min is -1.0; it must be 0 or more"),
         (["--stall-min", "0.5"], "--stall-min is 0.5; it must be 1 or more, or 0 for never"),
-        (["--games"], "--games is empty; name some of the study's games, or leave it away for all"),
-        (["--seeds"], "--seeds is empty; name some of the study's seeds, or leave it away for all"),
+        (["--games"], "--games is empty; name some of the study's games, or omit it for all"),
+        (["--seeds"], "--seeds is empty; name some of the study's seeds, or omit it for all"),
         (["--measure-s", "0"], "--measure-s is 0.0; it must be more than 0"),
-        (["--ray-address", "auto"], "--ray-address is for --executor ray; add it, or leave the address away"),
+        (["--ray-address", "auto"], "--ray-address is for --executor ray; add it, or omit the address"),
         (["--torch-threads", "100000"], f"--torch-threads 100000 is too large; give at most {cores()}, the cores"),
         (["--population", "100000000"], "not enough memory on CPU"),
     ],
@@ -155,7 +155,7 @@ def test_what_the_plan_has_decided_cannot_be_changed_later(spec, tmp_path, capsy
     assert main(["study", "plan", spec, "--out", str(tmp_path / "study"), *QUICK, "--population", "3"]) == 0
     capsys.readouterr()
     assert main(["study", "run", spec, "--out", str(tmp_path / "study"), *option]) == 2
-    assert f"was made without {' '.join(option)}; leave it away" in capsys.readouterr().err
+    assert f"was made without {' '.join(option)}; omit it" in capsys.readouterr().err
 
 
 def test_a_plan_for_more_cores_than_there_are_here_goes_on(spec, tmp_path):

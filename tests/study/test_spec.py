@@ -156,7 +156,7 @@ def test_a_preset_of_your_own_is_seen_from_the_studys_file(tmp_path):
             '"gram"\ncentered = "no"',
             "centered in entry 3 of arms in study 'x' is 'no'; it must be of type bool or a list of bool, at least one",
         ),
-        ('"gram"', '"l2"\ncentered = false', "arm 'l2' has no centring; leave 'centered' away in study 'x'"),
+        ('"gram"', '"l2"\ncentered = false', "arm 'l2' has no centring; omit 'centered' in study 'x'"),
         (
             '"gram"',
             '"gram+l2:2"\nkappa = 1',

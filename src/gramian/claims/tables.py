@@ -53,7 +53,7 @@ class Row:
         try:
             return float(text) if text else math.nan
         except ValueError:
-            raise UserError(f"'{text}' in column {column} of the table '{self.path}' is no number") from None
+            raise UserError(f"'{text}' in column {column} of the table '{self.path}' is not a number") from None
 
     def known(self, column: str) -> float:
         """The number in a column, which must be finite."""

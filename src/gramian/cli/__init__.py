@@ -266,7 +266,7 @@ def _run_bare(name: str, arguments: list[str]) -> int:
         print(f"usage: gramian {name}\n\n{_wrapped(inspect.getdoc(function))}")
         raise SystemExit(0)
     if arguments:
-        raise UserError(f"'{name}' takes no options; leave {' '.join(arguments)} away")
+        raise UserError(f"'{name}' takes no options; omit {' '.join(arguments)}")
     return function()
 
 

@@ -42,7 +42,7 @@ def evaluate_command(options: EvaluateOptions) -> int:
         return run_commands.evaluate_command(options)
     torch.set_num_threads(1)
     if options.record is not None:
-        raise UserError("--record makes no video of other modes; leave --record or --modes away")
+        raise UserError("--record makes no video of other modes; omit --record or --modes")
     if options.more and options.out is None:
         raise UserError("--out is missing; several runs need a folder for their common table")
     out = options.run if options.out is None else options.out

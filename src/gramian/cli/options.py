@@ -93,7 +93,7 @@ class TrainOptions:
         if resume is not None:
             for option in (argument.partition("=")[0] for argument in arguments if argument.startswith("--")):
                 if option not in WITH_RESUME:
-                    raise UserError(f"--resume goes on with what was begun; leave {option} away")
+                    raise UserError(f"--resume goes on with what was begun; omit {option}")
         return cls(preset=preset, settings=settings)
 
 
@@ -229,7 +229,7 @@ class Placement:
     executor: Literal["local", "ray"] = "local"
     """Processes of this machine, or a Ray cluster (extra 'ray')."""
     ray_address: str = ""
-    """host:port of a Ray cluster; where it is left away, one that runs here is taken, or else one is started."""
+    """host:port of a Ray cluster; if omitted, one that runs here is taken, or else one is started."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """What the learners run on; decided when the study is planned."""
     workers: int = 0
@@ -250,7 +250,7 @@ class Placement:
     def __post_init__(self) -> None:
         for name in ("games", "seeds"):
             if getattr(self, name) == ():
-                raise UserError(f"--{name} is empty; name some of the study's {name}, or leave it away for all")
+                raise UserError(f"--{name} is empty; name some of the study's {name}, or omit it for all")
         for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
             if not getattr(self, name) >= 0:
                 raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
@@ -261,7 +261,7 @@ class Placement:
         if self.measure_s <= 0:
             raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
         if self.ray_address and self.executor != "ray":
-            raise UserError("--ray-address is for --executor ray; add it, or leave the address away")
+            raise UserError("--ray-address is for --executor ray; add it, or omit the address")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,7 +269,7 @@ class PlanOptions(Placement):
     """Show what a study costs and how its cells are packed; write the plan where --out is given."""
 
     out: Path | None = None
-    """Folder to write the plan to; where it is left away, it is only shown."""
+    """Folder to write the plan to; if omitted, it is only shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,7 +362,7 @@ class ReportOptions:
     seed: int = 0
     """Of the bootstrap."""
     title: str = ""
-    """Of the page; the study's own where it is left away."""
+    """Of the page; the study's own if omitted."""
     analysis: Path | None = None
     """What 'gramian analyze' has written of these runs; FOLDER/analysis, where there is one, unless it is given."""
     frames: int = 0

@@ -265,7 +265,7 @@ def _check_decided(options: Placement, plan: Plan, folder: Path) -> None:
     }
     for option, differs in changed.items():
         if differs:
-            raise UserError(f"the plan in '{folder}' was made without {option}; leave it away, or name another folder")
+            raise UserError(f"the plan in '{folder}' was made without {option}; omit it, or name another folder")
 
 
 def _kinds(plan: Plan) -> list[Population]:

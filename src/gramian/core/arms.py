@@ -135,7 +135,7 @@ def combined(arms: Iterable[Arm]) -> Arm:
         return terms[0]
     for place, term in enumerate(terms):
         if term.kind == PLAIN:
-            raise UserError("'dqn' has no penalty to combine with others; leave it away")
+            raise UserError("'dqn' has no penalty to combine with others; omit it")
         if any((other.kind, other.centered) == (term.kind, term.centered) for other in terms[:place]):
             raise UserError(f"{term.kind!r} stands twice in a combination; keep one")
     return Arm("+".join(term.kind for term in terms), sum(term.kappa for term in terms), False, terms)
@@ -178,7 +178,7 @@ def _parse_term(text: str, default_kappa: float) -> Arm:
             if centered is not None:
                 raise UserError(f"arm {text!r} names its centring twice; keep one")
             if kind not in CENTRABLE:
-                raise UserError(f"arm {kind!r} has no centring; leave {option!r} away in {text!r}")
+                raise UserError(f"arm {kind!r} has no centring; omit {option!r} in {text!r}")
             centered = option == "centered"
             continue
         if kappa is not None:
@@ -281,7 +281,7 @@ class Style:
         return _SYMBOLS[self.marker][2]
 
 
-# Okabe & Ito's palette, told apart by colour-blind readers, without its yellow, which white swallows.
+# Okabe & Ito's palette, distinguished by colour-blind readers, without its yellow, which white swallows.
 _COLORS = {
     "grey": ("#5f6670", "#a8b0bb"),
     "orange": ("#b36b00", "#f0b040"),

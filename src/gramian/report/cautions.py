@@ -93,7 +93,7 @@ def _about_missing(found: "Analysis") -> Iterator[str]:
             "there on, in the final score and in the area under the curve."
         )
     if found.not_numbers:
-        yield f"{counted(found.not_numbers, 'episode')} with a return that is no number: left out."
+        yield f"{counted(found.not_numbers, 'episode')} with a return that is not a number: left out."
     if found.unscored:
         yield (
             f"{counted(len(found.unscored), 'finished run')} cannot be scored (no episode ended, or it diverged and "

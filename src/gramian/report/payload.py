@@ -226,7 +226,7 @@ def _kappa(sweep: Sweep) -> dict[str, Any]:
 
 
 def _numbers(values: Array) -> list[float | int | None]:
-    """Four significant digits; None where there is no number."""
+    """Four significant digits; None if it is not a number."""
     return [_short(value) if math.isfinite(value) else None for value in np.asarray(values, float).tolist()]
 
 

@@ -158,7 +158,7 @@ class RayExecutor:
                 ray.cancel(task, force=False)
 
     def close(self) -> None:
-        """Tell the tasks that are left to stop; those at work save first, but nobody waits for ever."""
+        """Tell the tasks that are left to stop; those at work save first, but the wait is bounded."""
         import ray
 
         for task in self._pending:

@@ -4,9 +4,9 @@
 | --- | --- |
 | ``title`` | a line for tables and reports |
 | ``preset`` | a shipped preset, or the path of your own ``.toml``, seen from the study's file |
-| ``frames`` | emulator frames of a run; the preset's where it is left away |
+| ``frames`` | emulator frames of a run; the preset's if omitted |
 | ``games``, ``seeds`` | lists; every game is played with every arm from every seed |
-| ``[[arms]]`` | ``kind``, ``kappa`` or ``kappas`` (the preset's where left away), ``centered`` (one value or a list) |
+| ``[[arms]]`` | ``kind``, ``kappa`` or ``kappas`` (the preset's if omitted), ``centered`` (one value or a list) |
 | ... | or a combination in ``kind`` alone, as ``"gram:0.08+norm:0.2"`` |
 | ... | ``label``: what tables call the arm, as ``"norm (matched)"``; ``games``: those that it plays, if not all |
 | ... | ``learning_rates``: an arm for each; ``settings``: a table of its own, as ``layer_norm = true`` |
@@ -225,7 +225,7 @@ def _study_arms(entry: _ArmTable, default_kappa: float, games: tuple[str, ...], 
     given = arm.centered if entry.centered is None else entry.centered
     centrings = given if isinstance(given, tuple) else (given,)
     if entry.centered is not None and not arm.centered:
-        raise UserError(f"arm {entry.kind!r} has no centring; leave 'centered' away in {where}")
+        raise UserError(f"arm {entry.kind!r} has no centring; omit 'centered' in {where}")
     arms = [replace(arm, kappa=kappa, centered=centered) for centered in centrings for kappa in kappas]
     rates = entry.learning_rates or (None,)
     if entry.label and len(arms) * len(rates) > 1:

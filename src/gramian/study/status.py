@@ -2,7 +2,7 @@
 
 ``populations/<id>.lock`` is held with ``flock``: the kernel releases it when its holder dies. On a network file system
 that needs NFS 4, or a mount with ``flock`` (Lustre). ``populations/<id>.attempts.jsonl`` gets a line when a process
-takes the population up (``started``) and one for what came of it: ``finished`` (once at most), ``interrupted`` or
+takes the population up (``started``) and one for its outcome: ``finished`` (once at most), ``interrupted`` or
 ``failed``.
 """
 

@@ -92,9 +92,9 @@ def test_presets_of_agents_hold_what_dopamine_has(preset, expected):
     ("values", "complaint"),
     [
         ({"agent": "rainbw"}, "unknown agent 'rainbw'; did you mean 'rainbow'?"),
-        ({"agent": "iqn", "v_min": -5.0}, "v_min is -5.0, but agent 'iqn' has no atoms; leave v_min away"),
-        ({"agent": "qr", "atoms": 11}, "atoms is 11, but agent 'qr' has no atoms; leave atoms away"),
-        ({"quantiles": 11}, "quantiles is 11, but agent 'dqn' has no fixed quantiles; leave quantiles away"),
+        ({"agent": "iqn", "v_min": -5.0}, "v_min is -5.0, but agent 'iqn' has no atoms; omit v_min"),
+        ({"agent": "qr", "atoms": 11}, "atoms is 11, but agent 'qr' has no atoms; omit atoms"),
+        ({"quantiles": 11}, "quantiles is 11, but agent 'dqn' has no fixed quantiles; omit quantiles"),
         ({"agent": "qr", "tau_samples": 8}, "tau_samples is 8, but agent 'qr' has no random quantiles"),
         ({"agent": "c51", "atoms": 0}, "atoms is 0; it must be at least 2"),
         ({"agent": "qr", "quantiles": 0}, "quantiles is 0; it must be at least 1"),

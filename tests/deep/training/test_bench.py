@@ -74,7 +74,7 @@ def test_a_replay_on_a_gpu_is_refused_to_a_learner_on_the_cpu_before_anything_is
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.delattr(bench_command, "measure")
     assert main(["bench", "cartpole", "--device", "cpu", "--replay-device", "cuda"]) == 2
-    assert "a learner on the CPU has its replay there too; leave --replay-device away" in capsys.readouterr().err
+    assert "a learner on the CPU has its replay there too; omit --replay-device" in capsys.readouterr().err
 
 
 def test_bench_puts_a_replay_that_does_not_fit_on_the_gpu_where_train_does(monkeypatch):

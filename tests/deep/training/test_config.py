@@ -40,7 +40,8 @@ DOPAMINE = {"dopamine", "dopamine-c51", "dopamine-qr", "dopamine-iqn", "dopamine
     [
         ("atari", {"author", "nature", "smoke", "full-rainbow", *DOPAMINE}),
         ("minatar", {"minatar", "minatar-qr", "minatar-rainbow", "smoke"}),
-        ("cartpole", {"cartpole", "smoke", "tiny"}),
+        ("cartpole", {"cartpole", "gym", "smoke", "tiny"}),
+        ("gym", {"gym"}),
     ],
 )
 def test_a_preset_is_for_the_games_whose_emulators_it_sets(kind, fitting):
@@ -93,7 +94,7 @@ def test_schedules_at_their_ends(name):
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"bf16": True}, "bf16 in a file is True; updates in bfloat16 were removed: leave bf16 away"),
+        ({"bf16": True}, "bf16 in a file is True; updates in bfloat16 were removed: omit bf16"),
         ({"learning_rat": 1.0}, "unknown key in a file: 'learning_rat'; did you mean 'learning_rate'?"),
         ({"n_step": 1.5}, "n_step in a file is 1.5; it must be of type int"),
         ({"n_step": True}, "n_step in a file is True; it must be of type int"),

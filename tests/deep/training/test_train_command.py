@@ -56,7 +56,7 @@ def test_resume_takes_no_settings(other, tmp_path, capsys):
     train(small(frames=150, seeds=[0]), tmp_path / "run")
     assert main(["train", "--resume", str(tmp_path / "run"), *other]) == 2
     option = other[0].partition("=")[0]
-    assert capsys.readouterr().err.endswith(f"--resume goes on with what was begun; leave {option} away\n")
+    assert capsys.readouterr().err.endswith(f"--resume goes on with what was begun; omit {option}\n")
     assert main(["train", "--resume", str(tmp_path / "run")]) == 0
 
 

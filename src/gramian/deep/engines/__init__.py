@@ -60,7 +60,7 @@ def make_engine(
             *sizes, n_step=n_step, gamma=gamma, exponents=exponents, pinned=beside_gpu, threads=gathering
         )
     elif device.type == "cpu":
-        raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
+        raise UserError("a learner on the CPU has its replay there too; omit --replay-device")
     else:
         on_gpu = CudaEngine
         replay = Replay(*sizes, n_step=n_step, gamma=gamma, exponents=exponents, device=place)

@@ -75,7 +75,7 @@ def check_agent(settings: Mapping[str, Any]) -> None:
     for head, (names, what) in _OWN.items():
         for name in names:
             if head != kind and settings[name] != PLAIN[name]:
-                raise UserError(f"{name} is {settings[name]}, but agent {agent!r} has no {what}; leave {name} away")
+                raise UserError(f"{name} is {settings[name]}, but agent {agent!r} has no {what}; omit {name}")
             if isinstance(PLAIN[name], int) and settings[name] < (least := 2 if name == "atoms" else 1):
                 raise UserError(f"{name} is {settings[name]}; it must be at least {least}")
     low, high = settings["v_min"], settings["v_max"]

@@ -356,7 +356,7 @@ def settings_from(values: Mapping[str, Any], where: str, base: Settings | None =
     """
     if "bf16" in values:  # an option of earlier versions, false unless it was asked for
         if values["bf16"]:
-            raise UserError(f"bf16 in {where} is {values['bf16']}; updates in bfloat16 were removed: leave bf16 away")
+            raise UserError(f"bf16 in {where} is {values['bf16']}; updates in bfloat16 were removed: omit bf16")
         values = {key: value for key, value in values.items() if key != "bf16"}
     base = base or Settings()
     if (agent := values.get("agent", base.agent)) != base.agent:

@@ -38,7 +38,7 @@ def place_replay(name: str, device: torch.device, size: int) -> torch.device:
     if name != "auto":
         place = pick_device(name)
         if device.type == "cpu" and place.type != "cpu":
-            raise UserError("a learner on the CPU has its replay there too; leave --replay-device away")
+            raise UserError("a learner on the CPU has its replay there too; omit --replay-device")
         return place
     fits = device.type == "cpu" or size <= REPLAY_SHARE * available_bytes(device)
     return device if fits else torch.device("cpu")

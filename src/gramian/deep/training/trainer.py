@@ -282,7 +282,7 @@ class Trainer:
             self.environments.close()
 
     def _advance(self) -> tuple[Step, NDArray[np.float32]]:
-        """One step of everything: what came of it, and the rewards as the learner sees them."""
+        """One step of everything: its outcome, and the rewards as the learner sees them."""
         settings, environments = self.config.settings, self.environments
         parts = len(environments.parts)
         if settings.sequential:
