@@ -71,10 +71,10 @@ def paint_mark(plane: Frame, y: Integer, x: Integer) -> None:
         plane[y, x] = 1
 
 
-# Every game has its own; `play_for` puts them in the place of these.
-reset: Callable[[State, Random], None] = lambda *_: None
-act: Callable[[State, Random, int], int] = lambda *_: 0
-draw: Callable[[State, Frame], None] = lambda *_: None
+# Every game has its own, which `play_for` puts in the place of these:
+reset: Any = None  # (state, random): begin a game
+act: Any = None  # (state, random, action): take an action and return the reward
+draw: Any = None  # (state, frame): draw the picture [channels, 10, 10]
 
 
 def _play(
