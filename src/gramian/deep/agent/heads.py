@@ -68,7 +68,7 @@ def values(head: Head, outputs: Tensor) -> Tensor:
         return outputs
     if head.kind == "categorical":
         return expected(head, outputs.softmax(-1))
-    return outputs.mean(-1)
+    return outputs.mean(-1)  # here and below: quantiles, of both kinds
 
 
 def targets(head: Head, rewards: Tensor, discounts: Tensor, following: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ A checkpoint at agent step ``s`` of a population in folder ``OUT`` is
 - ``OUT/checkpoints/replay-<first>-<end>.zz``: transitions ``[first, end)`` of the replay. Such a segment is written
   once and belongs to all checkpoints that still need it;
 - ``OUT/checkpoints/<s>.json``: the manifest, which names these files and the logs so far with their sizes and SHA-256
-  sums, and has a sum of its own. It is written last: a checkpoint without manifest does not exist.
+  sums, and has a sum of its own. It is written last: a resume ignores a checkpoint without manifest.
 
 The newest two are kept. One that is damaged is passed over for the one before it.
 """
