@@ -31,7 +31,7 @@ from gramian.core.text import number
 from gramian.report import reference
 from gramian.report.analysis import Options, analyse
 from gramian.report.differences import ONLY_SHRINK, interpolated
-from gramian.report.sections import mixture_words
+from gramian.report.page.sections import mixture_words
 from gramian.study.store import read_study
 
 ROOT = Path(__file__).parents[1]

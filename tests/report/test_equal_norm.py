@@ -17,7 +17,7 @@ from gramian.report import Options, build
 from gramian.report.analysis import analyse
 from gramian.report.differences import Between, equal_norm, interpolated
 from gramian.report.figures import EQUAL_FIGURE, draw_figures, equal_norm_differences
-from gramian.report.sections import equal_norm_section
+from gramian.report.page.sections import equal_norm_section
 from tests.report.studies import study
 
 FAST = 100

@@ -12,7 +12,7 @@ from benchmarks.synthetic_study import write_study
 from gramian.cli.report import ReportOptions, report_command
 from gramian.report import Options, build
 from gramian.report.build import LIST, replace_earlier
-from gramian.report.html import Section, picture
+from gramian.report.page.html import Section, picture
 from tests.representation.analyses import write_report
 
 pytestmark = pytest.mark.slow

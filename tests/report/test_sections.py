@@ -17,7 +17,7 @@ from gramian.report import Options, build
 from gramian.report.analysis import analyse
 from gramian.report.differences import differences
 from gramian.report.page import Page
-from gramian.report.sections import commands, control_section, provenance_table
+from gramian.report.page.sections import commands, control_section, provenance_table
 from gramian.report.tables import score_table
 from tests.report.studies import study
 

@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 
 from gramian.demo.differences import Experiment
-from gramian.report.html import Section, picture, table
+from gramian.report.page.html import Section, picture, table
 
 
 def first_section(experiments: Sequence[Experiment], arms: Sequence[str], seeds: int) -> Section:

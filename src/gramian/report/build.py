@@ -22,9 +22,9 @@ from gramian.report.features import (
     read_representation,
 )  # fmt: skip
 from gramian.report.figures import draw_figures
-from gramian.report.html import Section
 from gramian.report.page import Page
-from gramian.report.sections import control_section, equal_norm_section
+from gramian.report.page.html import Section
+from gramian.report.page.sections import control_section, equal_norm_section
 from gramian.report.sweep import sweep_table
 from gramian.report.tables import latex, markdown, score_table
 from gramian.representation import figures as representation_figures

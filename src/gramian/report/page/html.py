@@ -31,8 +31,10 @@ class Section:
 @cache
 def _blocks() -> dict[str, str]:
     """The blocks of ``page.html`` by name; each begins with a new line."""
-    _, *parts = re.split(r"^<!-- (.+) -->$", (files("gramian.report") / "page.html").read_text("utf-8"), flags=re.M)
-    return dict(zip(parts[::2], (text.removesuffix("\n") for text in parts[1::2]), strict=True))
+    _, *parts = re.split(
+        r"^<!-- (.+) -->$", (files("gramian.report.page") / "page.html").read_text("utf-8"), flags=re.M
+    )
+    return dict(zip(parts[::2], (part.removesuffix("\n") for part in parts[1::2]), strict=True))
 
 
 def block(name: str, **values: str) -> str:

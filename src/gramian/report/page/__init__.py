@@ -17,9 +17,9 @@ from gramian.report.analysis import MOST_SHOWN, Analysis, Comparison
 from gramian.report.cautions import about_ranges
 from gramian.report.differences import difference_words, differences
 from gramian.report.features import FIGURES, LABELS, Dynamics, Growths, Representation
-from gramian.report.html import Section, block, class_of, definitions, pictures, table
-from gramian.report.payload import gain_sentence, payload, script_json
-from gramian.report.sections import commands, kappa_section, provenance_table, settings_table
+from gramian.report.page.html import Section, block, class_of, definitions, pictures, table
+from gramian.report.page.payload import gain_sentence, payload, script_json
+from gramian.report.page.sections import commands, kappa_section, provenance_table, settings_table
 from gramian.report.tables import AGGREGATES, Table, count_text, games_text, interval_text
 from gramian.representation.seeds import MOST_OF_A_RANGE
 from gramian.study.manifest import Planned
@@ -83,7 +83,7 @@ class Page:
             f'<section id="{name}" aria-labelledby="h-{name}"><h2 id="h-{name}">{heading}</h2>{body}</section>'
             for name, heading, body in there
         )
-        style = (files("gramian.report") / "page.css").read_text(encoding="utf-8") + self._arm_colors()
+        style = (files("gramian.report.page") / "page.css").read_text(encoding="utf-8") + self._arm_colors()
         published = block("published") if self._published else ""
         toolbar = "" if self.figures else block("toolbar", boxes=published) + "\n"
         page = block(
@@ -107,7 +107,7 @@ class Page:
             f'<script type="application/json" id="data-{name}">{script_json(value)}</script>\n'
             for name, value in payload(self.analysis, self.dynamics, self.growths, self.representation).items()
         )
-        script = (files("gramian.report") / "page.js").read_text(encoding="utf-8")
+        script = (files("gramian.report.page") / "page.js").read_text(encoding="utf-8")
         return f"{data}<script>{_plotly()}</script>\n<script>{script}</script>\n"
 
     @property

@@ -27,7 +27,7 @@ from gramian.report.differences import (
     differences,
 )
 from gramian.report.figures import CONTROL_FIGURE, EQUAL_FIGURE
-from gramian.report.html import block, pictures, table
+from gramian.report.page.html import block, pictures, table
 from gramian.report.sweep import Matched, Penalty
 from gramian.report.tables import interval_text
 from gramian.study.manifest import Planned
