@@ -86,8 +86,10 @@ def answer() -> str:
     return table(["steps per episode, each arm at its best", "the effect of", *SETS.values()], lines, words=2)
 
 
-def two_sample() -> str:
-    """The runs that were planned for it: the two-sample term against its own control, at equal settings."""
+def two_sample(copies: str = "") -> str:
+    """The two-sample term against its own control and `norm`, at equal settings; of one feature set the former."""
+    if copies:
+        return interval(contrast("beyond the norm penalty of two samples", copies, "two_sample/"), "ratio")
     questions = {
         "beyond the norm penalty of two samples": "its own control, two-sample norm",
         "beyond the norm penalty, unbiased": "norm, the control of the single-sample term",

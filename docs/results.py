@@ -227,11 +227,11 @@ def steps(copies: str, question: str) -> str:
 
 
 def overview() -> str:
-    """What the penalty gains over the plain agent, and over a penalty that only shrinks the features."""
+    """The Gram penalty and a norm penalty against no penalty, and against each other."""
+    questions = "what remains at matched step size", "norm penalty at matched step size", "beyond the norm penalty"
     lines = [
-        [f"Mountain Car, linear, {name}: steps", *(f"{steps(copies, question)}" for question in questions)]
+        [f"Mountain Car, linear, {name}: steps", *(steps(copies, question) for question in questions)]
         for copies, name in (("0", "no copies"), ("1", "copied features"))
-        for questions in [("what remains at matched step size", "beyond the norm penalty")]
     ]
     for title, study, arms in (
         ("MinAtar, 5 games × 10 seeds", "minatar", PENALISED),
@@ -242,26 +242,42 @@ def overview() -> str:
                 [
                     f"{title}: {what}, %",
                     difference(gain(study, arms, "dqn", column)),
+                    difference(gain(study, [SHRINKING[study]], "dqn", column)),
                     difference(beyond(study, arms, column)),
                 ]
             )
-    return table(["setting", "over the plain agent", "beyond a penalty that only shrinks"], lines)
+    return table(["setting", "gram minus no penalty", "norm minus no penalty", "gram minus norm"], lines)
 
 
-def in_percent(pairs: Array) -> str:
+def in_percent(pairs: Array, *, sign: bool = True) -> str:
     """A difference in percent, for running text."""
-    value, _, interval = difference(pairs).partition(" ")
+    value, _, interval = interval_text(student(pairs), sign=sign, digits=2).partition(" ")
     return f"{value}\N{NO-BREAK SPACE}% {interval}"
 
 
-def over_dqn(study: str, column: str) -> str:
-    """What the study's arms have over DQN."""
-    return in_percent(gain(study, HEADLINE[study], "dqn", column))
+def over_dqn(study: str, column: str, *arms: str) -> str:
+    """What the study's arms, or those named, gain over DQN: a number without plus, as in "gains 5 %"."""
+    return in_percent(gain(study, arms or HEADLINE[study], "dqn", column), sign=False)
 
 
-def beyond_norm(study: str, column: str) -> str:
-    """What they have over a norm penalty at equal ‖φ‖."""
-    return in_percent(beyond(study, HEADLINE[study], column))
+def beyond_norm(study: str, column: str, game: str = "") -> str:
+    """What the study's arms have over a norm penalty at equal ‖φ‖, over all games or in one."""
+    pairs = beyond(study, HEADLINE[study], column)
+    games = scored(study).games
+    return in_percent(pairs[:, [games.index(game)]] if game else pairs)
+
+
+def most_beyond_norm(study: str, column: str) -> str:
+    """The upper end of that interval."""
+    return f"{number(float(student(beyond(study, HEADLINE[study], column)).high), digits=2)} points"
+
+
+def tuning_scores(penalty: str, kappa: str = "") -> str:
+    """Scores of both folds of MinAtar's tuning runs, from 0 for the worst arm to 1 for the best."""
+    found = [row for fold in "ab" for row in rows_of("minatar", f"kappa-{fold}")]
+    return " and ".join(
+        number(float(row["score"]), digits=2) for row in found if (row["penalty"], row["kappa"]) == (penalty, kappa)
+    )
 
 
 def minatar() -> str:
@@ -334,6 +350,12 @@ def atari49(what: str = "games") -> str:
     return count if what == "count" else f"{count}: {', '.join(sorted(map(reference.title, done)))}"
 
 
+def decorrelation() -> str:
+    """How much of the study of decorrelation is done."""
+    found = read_study(RESULTS / "decorrelation" / "study").runs.filter(state="done")
+    return f"{len(found)} of 1,450 runs"
+
+
 def simulated(what: str) -> str:
     """What the simulation of the study expects of 49 games with one seed if the paper's effects hold."""
     rows = read_rows(RESULTS / "atari49" / "power.csv")
@@ -343,11 +365,17 @@ def simulated(what: str) -> str:
     return "{:.2f} ({:.2f}–{:.2f})".format(*(float(row[end]) for end in ("share", "share_low", "share_high")))
 
 
-def size_share(arm: str, other: str) -> str:
-    """‖φ‖ of an arm in units of another's, the least and the most of MinAtar's games."""
-    norms = Grid(rows_of("minatar", "features"), "training_norm").values
+def size_share(arm: str, other: str, study: str = "minatar") -> str:
+    """‖φ‖ of an arm in units of another's, the least and the most of a study's games."""
+    norms = Grid(rows_of(study, "features"), "training_norm").values
     shares = norms[arm].mean(axis=0) / norms[other].mean(axis=0)
     return f"{shares.min():.2f}–{shares.max():.2f}"
+
+
+def feature_range(study: str, column: str, other: str) -> str:
+    """A feature of the study's arm minus another's: the least and the most of the means of its games."""
+    means = np.nanmean(Grid(rows_of(study, "features"), column).minus(HEADLINE[study][:1], other), axis=0)
+    return " to ".join(number(float(end), sign=True, digits=2) for end in (means.min(), means.max()))
 
 
 def feature_differences(study: str) -> str:
@@ -591,8 +619,10 @@ def filled(page: str) -> str:
 MAKERS: dict[str, Callable[..., str]] = {
     made.__name__: made
     for made in (
-        *(overview, over_dqn, beyond_norm, steps, minatar, minatar_games, minatar_sets, size_share),
-        *(atari, atari_ratio, atari_share, atari49, simulated, feature_differences),
+        *(overview, over_dqn, beyond_norm, most_beyond_norm, steps),
+        *(minatar, minatar_games, minatar_sets, tuning_scores, size_share),
+        *(atari, atari_ratio, atari_share, atari49, decorrelation, simulated),
+        *(feature_range, feature_differences),
         *(dopamine, millions_apart, breakout, copied),
         *(scores, against, equal_sizes, features, measures, growths, kappas, chosen, tuned, pilot),
         *(speed.speed_cpu, speed.speed_h200, speed.speed_penalty, speed.speed_start),

@@ -169,3 +169,23 @@ def test_a_table_that_lacks_a_column_is_named(results):
     write_table(results, "minatar", "scores", "game,arm,seed,state", ["pong,dqn,0,done"])
     with pytest.raises(UserError, match="'scores minatar' cannot be made: a table of the results lacks 'final_score'"):
         page.filled("<!-- scores minatar --><!-- end -->")
+
+
+def test_the_range_of_a_feature_is_of_the_means_of_the_games(results):
+    on_atari(results)
+    lines = [
+        f"{game},{arm},{seed},done,{value + seed}"
+        for game, gap in (("asterix", 2.0), ("qbert", -0.5))
+        for arm, value in (("dqn", 1.0), ("gram (0.082)", 1.0 + gap))
+        for seed in range(2)
+    ]
+    write_table(results, "atari", "features", "game,arm,seed,state,held_out_sparsity", lines)
+    assert results.feature_range("atari", "held_out_sparsity", "dqn") == "−0.50 to +2.0"
+
+
+def test_the_scores_of_tuning_are_those_of_both_folds(results):
+    for fold, score in (("a", 0.18), ("b", 0.039)):
+        lines = [f"gram,10.24,{score}", "gram,0.08192,0.9", "dqn,,0.5"]
+        write_table(results, "minatar", f"kappa-{fold}", "penalty,kappa,score", lines)
+    assert results.tuning_scores("gram", "10.24") == "0.18 and 0.039"
+    assert results.tuning_scores("dqn") == "0.50 and 0.50"
