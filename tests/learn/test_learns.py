@@ -25,9 +25,9 @@ def returns(folder: Path) -> dict[str, list[float]]:
 
 def test_dqn_and_gram_solve_cartpole(tmp_path):
     settings = replace(load_preset("cartpole"), frames=40_000)
-    runs = population(["cartpole"], [Arm("dqn"), Arm("gram", settings.kappa)], [0, 1])
+    runs = population(["cartpole"], [Arm("dqn"), Arm("gram", settings.kappa)], [0])
     found = returns(train(Config("cartpole", settings, runs), tmp_path / "cartpole"))
-    assert len(found) == 4
+    assert len(found) == 2
     # A random player keeps the pole up for 22 steps, 500 is the most, and 195 counts as solved.
     best = {run: max(mean(games[i : i + 50]) for i in range(len(games) - 49)) for run, games in found.items()}
     assert min(best.values()) > 195, best
@@ -35,7 +35,7 @@ def test_dqn_and_gram_solve_cartpole(tmp_path):
 
 def test_dqn_and_gram_learn_minatar_breakout(tmp_path):
     settings = replace(load_preset("minatar"), frames=100_000, epsilon_decay_agent_steps=50_000)
-    runs = population(["minatar/breakout"], [Arm("dqn"), Arm("gram", settings.kappa)], [0, 1])
+    runs = population(["minatar/breakout"], [Arm("dqn"), Arm("gram", settings.kappa)], [0])
     found = returns(train(Config("minatar", settings, runs), tmp_path / "breakout"))
     # A random player gets 0.5.
     last = {run: mean(games[-100:]) for run, games in found.items()}
