@@ -1,5 +1,6 @@
 """The penalties on JAX arrays against those on torch tensors, in float64, under jit, grad and vmap."""
 
+import doctest
 import functools
 
 import numpy as np
@@ -10,10 +11,6 @@ from gramian import penalties
 from gramian.core.arms import PENALTIES
 
 pytestmark = pytest.mark.slow  # JAX compiles everything
-jax = pytest.importorskip("jax")
-jnp = jax.numpy
-
-from gramian import jax_penalties  # noqa: E402
 
 NAMES = [
     name
@@ -26,7 +23,13 @@ TIGHT = {"rtol": 1e-12, "atol": 1e-12}
 
 
 @pytest.fixture(autouse=True)
-def _float64():
+def _jax_in_float64():
+    """JAX is imported where these tests run and nowhere else: its threads do not go with the forks of other tests."""
+    global jax, jnp, jax_penalties
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+    from gramian import jax_penalties
+
     with jax.enable_x64(True):
         yield
 
@@ -68,6 +71,11 @@ def test_leading_axes_and_vmap_are_the_same_and_features_without_variance_are_fi
         assert np.isfinite(expected).all()
         np.testing.assert_allclose(one, expected, **TIGHT)
     np.testing.assert_allclose(jax.jit(function)(*given), values, **TIGHT)
+
+
+def test_the_examples_of_the_docstrings():
+    with jax.enable_x64(False):
+        assert doctest.testmod(jax_penalties).failed == 0
 
 
 def test_the_terms_make_the_penalty():

@@ -105,8 +105,12 @@ def test_anything_but_a_table_of_numbers_is_refused(bad, error, message):
         measures.srank(bad)
 
 
-def test_arrays_of_numpy_and_jax_are_features_too():
+def test_arrays_of_numpy_are_features_too():
     assert measures.feature_norm(np.array([[3.0, 4.0]], np.float32)) == 5
+
+
+@pytest.mark.slow
+def test_arrays_of_jax_are_features_too():
     jax_numpy = pytest.importorskip("jax.numpy")
     for kind in (jax_numpy.float32, jax_numpy.bfloat16):
         assert measures.feature_norm(jax_numpy.array([[3.0, 4.0]], kind)) == 5

@@ -95,7 +95,8 @@ def test_dict_observations_and_what_goes_into_a_layer():
     result = probe(model, NAMED, layer="head", on="input", batch_size=7)
     x = torch.cat([torch.as_tensor(NAMED["near"]), NAMED["far"]], 1).float()
     assert result.statistics.features_dim == 8
-    assert result.measures["sparsity"] == float(measures.sparsity(torch.relu(model.body(x)), [0]))
+    expected = float(measures.sparsity(torch.relu(model.body(x)), [0]))
+    assert result.measures["sparsity"] == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match=r"differ in their number of states: \{'near': 30, 'far': 2\}"):
         probe(model, NAMED | {"far": torch.zeros(2, 3)}, layer="head")
 
