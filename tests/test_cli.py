@@ -240,6 +240,20 @@ def test_interruption_exits_130_even_where_a_library_makes_another_error_of_it(s
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "said"), [(MemoryError, 1, "not enough memory"), (RecursionError, 2, "nested too deeply")]
+)
+def test_what_is_too_large_gets_one_line(error, code, said, monkeypatch, capsys):
+    monkeypatch.setattr(cli, "_dispatch", lambda _: (_ for _ in ()).throw(error))
+    assert main(["regression"]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_a_nul_in_an_argument_gets_one_line(capsys):
+    assert main(["runs", "a\0b"]) == 2
+    assert capsys.readouterr().err == "gramian: 'a\\x00b' holds a NUL, which no path and no name can have; remove it\n"
+
+
 def test_a_disk_that_is_full_in_the_middle_of_the_work_gets_one_line_and_exit_code_1(monkeypatch, tmp_path, capsys):
     def full(_):
         raise OSError(errno.ENOSPC, "No space left on device", str(tmp_path / "cell.npz"))

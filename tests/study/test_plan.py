@@ -128,6 +128,17 @@ def test_a_folder_without_study_and_a_damaged_plan_are_named(tmp_path):
         read_plan(tmp_path)
 
 
+@pytest.mark.parametrize("ids", [[], ["p000", "p000"]])
+def test_a_plan_whose_populations_share_a_folder_is_refused(tmp_path, ids):
+    planned(tmp_path / "study")
+    plan = json.loads((tmp_path / "study" / PLAN).read_text())
+    plan["populations"] = [plan["populations"][0] | {"id": name} for name in ids]
+    (tmp_path / "study" / PLAN).write_text(json.dumps(plan))
+    for read in (read_plan, read_planned):
+        with pytest.raises(UserError, match="each with an id of its own"):
+            read(tmp_path / "study")
+
+
 @pytest.mark.parametrize("name", ["../../../x", "/x", "..", "", "a\0b", 3])
 def test_a_population_of_a_name_that_no_file_can_have_is_never_trained(tmp_path, name):
     planned(tmp_path / "study")

@@ -160,6 +160,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         print(f"gramian: {str(error) or 'interrupted'}", file=sys.stderr)
         return 130
+    except RecursionError:
+        print("gramian: a file is nested too deeply to be read; it is damaged", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print("gramian: not enough memory for these sizes; choose smaller ones", file=sys.stderr)
+        return 1
     except BrokenPipeError:  # the reader of our output, `head` say, has gone
         sys.stderr.close()
         return 0
@@ -182,6 +188,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    if odd := [argument for argument in arguments if "\0" in argument]:
+        raise UserError(f"{odd[0]!r} holds a NUL, which no path and no name can have; remove it")
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(_usage())
         return 0

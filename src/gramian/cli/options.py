@@ -5,6 +5,7 @@ neither torch nor a learner, so that help and bad input are answered at once.
 """
 
 import argparse
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -252,14 +253,16 @@ class Placement:
             if getattr(self, name) == ():
                 raise UserError(f"--{name} is empty; name some of the study's {name}, or omit it for all")
         for name in ("workers", "population", "torch_threads", "rate", "stall_min"):
-            if not getattr(self, name) >= 0:
-                raise UserError(f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more")
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(
+                    f"--{name.replace('_', '-')} is {getattr(self, name)}; it must be 0 or more, and finite"
+                )
         if 0 < self.stall_min < SHORTEST_STALL_MIN:
             raise UserError(
                 f"--stall-min is {self.stall_min}; it must be {SHORTEST_STALL_MIN:g} or more, or 0 for never"
             )
-        if self.measure_s <= 0:
-            raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0")
+        if not 0 < self.measure_s < math.inf:
+            raise UserError(f"--measure-s is {self.measure_s}; it must be more than 0, and finite")
         if self.ray_address and self.executor != "ray":
             raise UserError("--ray-address is for --executor ray; add it, or omit the address")
 

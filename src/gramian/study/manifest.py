@@ -64,17 +64,27 @@ class Planned:
     evaluation_seeds: tuple[int, ...] = ()
 
 
+def check_ids(ids: Sequence[str], where: str) -> None:
+    """Refuse a plan whose populations would share a folder, or that has none."""
+    if not ids or len(set(ids)) < len(ids):
+        raise UserError(
+            f"{where} is damaged (it must have populations, each with an id of its own); plan the study anew"
+        )
+
+
 def planned_cells(plan: Any, path: Path) -> dict[str, list[Cell]]:
     """The cells of a plan by the name of their population; ``path`` is the plan's, for the complaint."""
     try:
-        return {
+        cells = {
             file_name(population["id"], path): [
                 (str(run["game"]), arm_label(run), int(run["seed"])) for run in population["runs"]
             ]
             for population in plan["populations"]
         }
+        check_ids([population["id"] for population in plan["populations"]], f"'{path}'")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"'{path}' is not the plan of a study: {error!r}") from error
+    return cells
 
 
 def read_planned(folder: str | Path) -> Planned:

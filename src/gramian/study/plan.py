@@ -15,7 +15,7 @@ from typing import Any
 from gramian.core.errors import UserError
 from gramian.core.files import file_name, output_folder, replace_text
 from gramian.deep.training.config import Config, RunSpec, Settings, settings_from
-from gramian.study.manifest import PLAN, STUDY, check_exports
+from gramian.study.manifest import PLAN, STUDY, check_exports, check_ids
 from gramian.study.spec import StudySpec, part_options
 
 FORMAT = 1
@@ -147,6 +147,7 @@ def from_mapping(saved: Any, where: str) -> Plan:
             )
             for one in saved["populations"]
         )
+        check_ids([population.id for population in populations], where)
         own = {name: saved[name] for name in ("title", "preset", "device", "torch_threads", "checkpoint_replay")}
     except (KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{where} is not the plan of a study: {error!r}") from error

@@ -72,8 +72,8 @@ def test_on_fewer_cores_a_population_goes_on_with_the_threads_that_it_had(tmp_pa
     capsys.readouterr()
     assert main(["train", "--resume", out, "--torch-threads", "3"]) == 2
     assert "--torch-threads 3 is too large; give at most 2" in capsys.readouterr().err
-    for text in ("[]", "[1]", "{", '[{"damaged": "x"}]'):
-        (tmp_path / "run" / "cartpole-dqn-s0" / "provenance.json").write_text(text)
+    for text in (b"[]", b"[1]", b"{", b'[{"damaged": "x"}]', b"\xff\xfe"):
+        (tmp_path / "run" / "cartpole-dqn-s0" / "provenance.json").write_bytes(text)
         assert main(["train", "--resume", out, "--torch-threads", "2"]) == 2
         assert "--torch-threads 2 is too large; give at most 1" in capsys.readouterr().err
 

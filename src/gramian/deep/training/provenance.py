@@ -21,7 +21,7 @@ from gramian.core.files import replace_text
 def add_provenance(folder: Path, record: Mapping[str, Any]) -> None:
     """Add this process to ``provenance.json``, a list of all that have worked on the run."""
     path = folder / "provenance.json"
-    text = path.read_text(encoding="utf-8") if path.exists() else "[]"
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else "[]"
     try:
         records = list(json.loads(text))
     except (ValueError, TypeError):
